@@ -318,21 +318,33 @@ static inline bool shfl_mutex_acquire_queued(struct shfl_mutex *lock, struct shf
 }
 
 /*
- * As a newcomer, spins for a bounded time, and again if it then comes too late to a free lock. Does
- * not spin if the order of the queue is to decide (no patience). Returns true if it took @lock.
+ * As a newcomer, spins for a bounded time, then tries to take @lock. Returns true if it did. If
+ * not, *@late is whether another thread was faster when the lock became free.
  */
+static inline bool shfl_mutex_race(struct shfl_mutex *lock, struct shfl_mutex_policy policy,
+				   const struct w_deadline *deadline, bool *late)
+{
+	const uint32_t seen = shfl_mutex_watch(lock, SHFL_MUTEX_CLOSED, policy, deadline);
+
+	*late = !(seen & (SHFL_MUTEX_LOCKED | SHFL_MUTEX_CLOSED));
+	return shfl_mutex_try_acquire(lock);
+}
+
+/* Whether newcomers spin. Not if the order of the queue is to decide (no patience). */
+static inline bool shfl_mutex_races(struct shfl_mutex_policy policy)
+{
+	return policy.wait == WAIT_PARK && policy.spins && policy.patience;
+}
+
+/* As a newcomer, races for @lock a few times. Returns true if it took it. */
 static inline bool shfl_mutex_spin(struct shfl_mutex *lock, struct shfl_mutex_policy policy,
 				   const struct w_deadline *deadline)
 {
-	uint32_t seen, races = 0;
+	bool late = shfl_mutex_races(policy);
 
-	if (policy.wait != WAIT_PARK || !policy.spins || !policy.patience)
-		return false;
-	do {
-		seen = shfl_mutex_watch(lock, SHFL_MUTEX_CLOSED, policy, deadline);
-		if (shfl_mutex_try_acquire(lock))
+	for (uint32_t races = 0; late && races < SHFL_MUTEX_RACES; races++)
+		if (shfl_mutex_race(lock, policy, deadline, &late))
 			return true;
-	} while (++races < SHFL_MUTEX_RACES && !(seen & (SHFL_MUTEX_LOCKED | SHFL_MUTEX_CLOSED)));
 	return false;
 }
 

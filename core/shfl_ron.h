@@ -44,6 +44,10 @@
  * A thread that takes the mutex for half a millisecond without ever finding it held, while others
  * wait, leaves it to the head of the queue once (world/streak.h).
  *
+ * A newcomer that shares its CPU queues later than in a shfl_mutex, if it is usually away from
+ * locks for more than a microsecond: it first races for as long as that, but no longer than it
+ * takes to sleep and be woken. Nobody races for a lock that is closed for the head.
+ *
  * Timed waiters and those that share their CPU wait in the mutex's queue. While a trial waits for
  * that queue to end, and whenever a tour is complete, a release leaves the lock to its head.
  *
@@ -357,6 +361,25 @@ static inline uint32_t shfl_ron_count(struct shfl_ron *lock)
 	return count ? count : 1;
 }
 
+/*
+ * As a newcomer that shares its CPU, races for @lock for as long as it is usually away from locks
+ * (world/streak.h). Returns true if it took it.
+ */
+static inline bool shfl_ron_race(struct shfl_ron *lock, struct shfl_mutex_policy policy,
+				 const struct w_deadline *deadline)
+{
+	const uint64_t end = shfl_mutex_races(policy) ? w_race_end() : 0;
+	bool late;
+
+	if (!end)
+		return false;
+	do
+		if (shfl_mutex_race(&lock->mutex, policy, deadline, &late))
+			return true;
+	while (late && w_now() < end);
+	return false;
+}
+
 /* Slow path: @lock was last seen as @seen. */
 static W_SLOW bool shfl_ron_acquire_slow(struct shfl_ron *lock, uint32_t seen,
 					 struct shfl_mutex_policy policy,
@@ -372,9 +395,10 @@ static W_SLOW bool shfl_ron_acquire_slow(struct shfl_ron *lock, uint32_t seen,
 	if (enters)
 		place = shfl_ron_enter(lock, gate, policy, &sample.used);
 	else if (!shfl_mutex_try_acquire_slow(&lock->mutex, seen) &&
+		 (has_own_cpu || !shfl_ron_race(lock, policy, deadline)) &&
 		 !shfl_mutex_acquire_slow(&lock->mutex, policy, deadline))
 		return false;
-	w_streak_begin();
+	w_streak_begin(!has_own_cpu);
 	if (has_own_cpu)
 		shfl_ron_remember(lock, gate, place);
 	else

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A thread's streak: the time during which it takes locks and never finds one held, although others
+ * The rules by which a thread counts its releases: when it has taken locks for too long, and how
+ * long it races for one. world/user and the simulator (world/sim) follow them. Most releases only
+ * count. A look, which reads the time, is at one of STREAK_LOOK.
+ *
+ * A streak is the time during which a thread takes locks and never finds one held, although others
  * wait. The head of a queue may be awake, but wait for the CPU of this thread until the time slice
  * ends. So a lock that newcomers may take before the head is left to the head at the end of a
- * streak: then the thread has to wait, and the head gets the CPU. world/user and the simulator
- * (world/sim) follow these rules.
+ * streak: then the thread has to wait, and the head gets the CPU.
  *
- * Most releases only count. A look, which reads the time, is at one of STREAK_LOOK.
+ * The thread's pace is the time from one of its releases to the next, on average, while it does not
+ * wait. While a thread is away from locks for long, many others can take turns without a queue, if
+ * only each of them stays awake. So a thread that finds a lock held races for as long as its pace.
+ * That is measured after one of STREAK_MEASURED waits, until the next wait or look: at each one,
+ * reading the time would cost more than a short section.
  *
  * Plain functions: no atomics, and no clock.
  */
@@ -16,10 +23,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "spin.h"
+
 /* The longest streak: many times what it takes to wake a thread, and part of a time slice. */
 #define STREAK_NANOSECONDS 500000
 #define STREAK_LOOK 64u   /* releases between two looks */
 #define STREAK_IDLE 1024u /* the same, if nobody waits */
+
+/*
+ * The pace from which on a thread races. One that comes back sooner would mostly take the cache
+ * line from a thread that could hold the lock again and again.
+ */
+#define STREAK_AWAY_NANOSECONDS 1000
+#define STREAK_MEASURED 16u
 
 /* The number of releases until the next look. */
 static inline uint32_t streak_next_look(bool others_wait)
@@ -38,6 +54,23 @@ static inline bool streak_is_over(uint64_t *since, uint64_t now, bool others_wai
 	if (over || (others_wait && !*since))
 		*since = now;
 	return over;
+}
+
+/* The pace of a thread with @releases in @nanoseconds, in nanoseconds; 0: unknown. */
+static inline uint64_t streak_pace(uint64_t nanoseconds, uint32_t releases)
+{
+	return releases ? nanoseconds / releases : 0;
+}
+
+/*
+ * For how many nanoseconds a newcomer with @pace races: as long, but no longer than it takes to
+ * sleep and be woken. 0: not at all.
+ */
+static inline uint64_t streak_race(uint64_t pace)
+{
+	if (pace < STREAK_AWAY_NANOSECONDS)
+		return 0;
+	return pace < W_SPIN_NANOSECONDS ? pace : W_SPIN_NANOSECONDS;
 }
 
 #endif

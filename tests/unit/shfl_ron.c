@@ -2,7 +2,7 @@
 /*
  * shfl_ron.h in user space: a thread that holds two locks through their gates, and can remember
  * only one of them, leaves the place of the other one at its gate. A thread whose streak is over
- * leaves the lock to the head of the queue.
+ * leaves the lock to the head of the queue. A newcomer races if it is usually away for long.
  */
 #include "shfl_ron.h"
 
@@ -118,10 +118,10 @@ static void streak_ends_while_others_wait(void)
 	struct shfl_ron lock;
 
 	initialise(&lock);
-	w_streak_begin();
+	w_streak_begin(false);
 	EXPECT(take_in_a_row(&lock, NULL, many) == many, "nobody waits");
 	EXPECT(!atomic_load(&w_self()->streak_since));
-	w_streak_begin();
+	w_streak_begin(false);
 	EXPECT(take_in_a_row(&lock, &waiter, STREAK_LOOK) == STREAK_LOOK, "at the first look");
 	atomic_fetch_sub(&w_self()->streak_since, STREAK_NANOSECONDS);
 	EXPECT(take_in_a_row(&lock, &waiter, many) == STREAK_LOOK, "at the second look");
@@ -142,12 +142,38 @@ static void streak_ends_by_state(void)
 		/* relaxed, all: there is one thread */
 		w_store_relaxed(&lock.mutex.tail, &waiter);
 		w_store_relaxed(&lock.mutex.state, state);
-		w_streak_begin();
+		w_streak_begin(false);
 		atomic_store(&w_self()->streak_since, w_now() - STREAK_NANOSECONDS);
 		shfl_ron_look(&lock);
 		after = w_load_relaxed(&lock.mutex.state);
 		EXPECT(after == (closes ? state | SHFL_MUTEX_CLOSED : state), "state %u", state);
 	}
+}
+
+/* Whether a newcomer to a free lock takes it in a race. */
+static bool races(struct shfl_mutex_policy by)
+{
+	struct shfl_ron lock;
+
+	initialise(&lock);
+	return shfl_ron_race(&lock, by, NULL);
+}
+
+static void races_if_it_was_away(void)
+{
+	const struct shfl_mutex_policy by = {.wait = WAIT_PARK, .patience = 4, .spins = 1};
+	const struct shfl_mutex_policy others[] = {
+		{.wait = WAIT_YIELD, .patience = 4, .spins = 1},
+		{.wait = WAIT_PARK, .spins = 1},
+		{.wait = WAIT_PARK, .patience = 4},
+	};
+
+	atomic_store(&w_self()->pace, 0);
+	EXPECT(!races(by), "its pace is not known");
+	atomic_store(&w_self()->pace, W_SPIN_NANOSECONDS);
+	EXPECT(races(by));
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		EXPECT(!races(others[i]), "setting %zu", i);
 }
 
 int main(void)
@@ -157,5 +183,6 @@ int main(void)
 	RUN(leaves_the_place_of_a_guest);
 	RUN(streak_ends_while_others_wait);
 	RUN(streak_ends_by_state);
+	RUN(races_if_it_was_away);
 	return 0;
 }

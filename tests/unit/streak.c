@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * world/streak.h: when a streak is over. Of world/user, which release looks, also on a fast path
- * that leaves the look to the lock's own release.
+ * world/streak.h: when a streak is over, and how long a newcomer races. Of world/user, which
+ * release looks, also on a fast path that leaves the look to the lock's own release.
  */
 #include "unit.h"
 #include "world.h"
@@ -37,6 +37,18 @@ static void begins_when_others_wait(void)
 	EXPECT(!streak_is_over(&since, UINT64_MAX, false), "nobody waits");
 }
 
+static void races_for_its_pace(void)
+{
+	const uint64_t away = STREAK_AWAY_NANOSECONDS;
+
+	EXPECT(!streak_race(streak_pace(10 * away, 0)), "no release");
+	EXPECT(!streak_race(streak_pace(10 * away - 1, 10)), "soon back");
+	EXPECT(streak_race(streak_pace(10 * away, 10)) == away);
+	EXPECT(streak_race(streak_pace(6 * away, 3)) == 2 * away);
+	EXPECT(streak_race(W_SPIN_NANOSECONDS - 1) == W_SPIN_NANOSECONDS - 1);
+	EXPECT(streak_race(2 * W_SPIN_NANOSECONDS) == W_SPIN_NANOSECONDS);
+}
+
 /* Releases until one looks, as @counts says; at most UINT16_MAX + 1. */
 static uint32_t releases(bool (*counts)(void))
 {
@@ -49,7 +61,7 @@ static uint32_t releases(bool (*counts)(void))
 
 static void looks_rarely_if_nobody_waits(void)
 {
-	w_streak_begin();
+	w_streak_begin(false);
 	EXPECT(releases(w_streak_counts) == STREAK_LOOK);
 	EXPECT(!w_streak_is_over(false));
 	EXPECT(releases(w_streak_counts) == STREAK_IDLE);
@@ -59,9 +71,67 @@ static void looks_rarely_if_nobody_waits(void)
 
 static void fast_path_leaves_the_look(void)
 {
-	w_streak_begin();
+	w_streak_begin(false);
 	EXPECT(releases(w_streak_counts_first) == STREAK_LOOK);
 	EXPECT(w_streak_counts(), "the lock's own release does not look");
+}
+
+/* Lets the thread release @count times, and all of that have taken long. */
+static void pass_slowly(uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		(void)w_streak_counts();
+	if (atomic_load(&w_self()->pace_since))
+		atomic_fetch_sub(&w_self()->pace_since, count * (uint64_t)W_SPIN_NANOSECONDS);
+}
+
+/* Begins at a wait that measures the pace. */
+static void begin_measuring(void)
+{
+	atomic_store(&w_self()->paced_waits, 0);
+	w_streak_begin(true);
+}
+
+/* Whether the thread is to race until a time that is as far away as its pace. */
+static bool races(void)
+{
+	const uint64_t before = w_now(), end = w_race_end();
+
+	return end >= before + W_SPIN_NANOSECONDS && end <= w_now() + W_SPIN_NANOSECONDS;
+}
+
+static void measures_its_pace_until_it_waits(void)
+{
+	begin_measuring();
+	pass_slowly(3);
+	EXPECT(races());
+	EXPECT(races(), "it is measured once");
+	begin_measuring();
+	(void)w_streak_counts();
+	EXPECT(!w_race_end(), "soon back");
+	w_streak_begin(false);
+	pass_slowly(3);
+	EXPECT(!w_race_end(), "its pace does not matter");
+}
+
+static void measures_its_pace_until_it_looks(void)
+{
+	begin_measuring();
+	pass_slowly(STREAK_LOOK);
+	EXPECT(!w_streak_is_over(false));
+	EXPECT(races());
+}
+
+static void measures_its_pace_now_and_then(void)
+{
+	uint32_t measured = 0;
+
+	for (uint32_t i = 0; i < 3 * STREAK_MEASURED; i++) {
+		w_streak_begin(true);
+		measured += atomic_load(&w_self()->pace_since) != 0;
+		w_streak_begin(false);
+	}
+	EXPECT(measured == 3, "%u", measured);
 }
 
 /* Such a thread may have no record, and its release makes none. */
@@ -78,8 +148,12 @@ int main(void)
 {
 	RUN(is_over_after_its_time);
 	RUN(begins_when_others_wait);
+	RUN(races_for_its_pace);
 	RUN(looks_rarely_if_nobody_waits);
 	RUN(fast_path_leaves_the_look);
+	RUN(measures_its_pace_until_it_waits);
+	RUN(measures_its_pace_until_it_looks);
+	RUN(measures_its_pace_now_and_then);
 	RUN(a_thread_that_never_waited_looks_in_vain);
 	return 0;
 }

@@ -174,7 +174,10 @@ struct sim_self {
 	const void *hint_locks[W_HINTS];
 	uint32_t hint_notes[W_HINTS];
 	uint32_t streak_left;
+	uint32_t paced_waits;
 	uint64_t streak_since;
+	uint64_t pace_since;
+	uint64_t pace;
 	struct w_account accounts[W_ACCOUNTS];
 	struct sim_more_nodes *more;
 };
@@ -328,10 +331,23 @@ extern uint32_t sim_group_weights[W_GROUPS];
 #define w_domain_parent(level, domain) ((void)(level), sim_domain_parent((uint32_t)(domain)))
 #define w_now() sim_now()
 
-static inline void w_streak_begin(void)
+static inline void w_streak_begin(bool paced)
 {
-	w_self()->streak_left = STREAK_LOOK;
-	w_self()->streak_since = 0;
+	struct sim_self *self = w_self();
+	const bool measures = paced && self->paced_waits % STREAK_MEASURED == 0;
+
+	self->streak_left = STREAK_LOOK;
+	self->streak_since = 0;
+	self->paced_waits += paced;
+	self->pace_since = measures ? w_now() : 0;
+}
+
+static inline void sim_pace_end(struct sim_self *self, uint32_t releases)
+{
+	if (!self->pace_since)
+		return;
+	self->pace = streak_pace(w_now() - self->pace_since, releases);
+	self->pace_since = 0;
 }
 
 /* Takes no time: a core goes on while it counts in a line of its own. */
@@ -343,7 +359,18 @@ static inline __attribute__((no_sanitize("thread"))) bool w_streak_counts(void)
 static inline bool w_streak_is_over(bool others_wait)
 {
 	w_self()->streak_left = streak_next_look(others_wait);
+	sim_pace_end(w_self(), STREAK_LOOK);
 	return streak_is_over(&w_self()->streak_since, w_now(), others_wait);
+}
+
+static inline uint64_t w_race_end(void)
+{
+	struct sim_self *self = w_self();
+	uint64_t race;
+
+	sim_pace_end(self, STREAK_LOOK - self->streak_left);
+	race = streak_race(self->pace);
+	return race ? w_now() + race : 0;
 }
 
 /* There is one process, which never forks. */

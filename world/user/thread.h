@@ -64,7 +64,11 @@ struct w_self {
 	W_ATOMIC(struct w_seat *) seat;   /* the last one taken, or NULL */
 	W_ATOMIC(uint64_t) sharing_until; /* when it may have its CPU to itself; 0: now */
 	W_ATOMIC(uint64_t) events[W_EVENTS];
-	W_ATOMIC(uint64_t) streak_since; /* of w_streak_is_over(). Atomic as `seat` is */
+	/* Of w_streak_is_over() and w_race_end(). Atomic as `seat` is. */
+	W_ATOMIC(uint64_t) streak_since;
+	W_ATOMIC(uint64_t) pace_since; /* since when it is measured; 0: it is not */
+	W_ATOMIC(uint64_t) pace;
+	W_ATOMIC(uint32_t) paced_waits;
 	/* The thread's hints (hint.h), if w_own.hints. Atomic as `seat` is. */
 	W_ATOMIC(const void *) hint_locks[W_HINTS];
 	W_ATOMIC(uint32_t) hint_notes[W_HINTS];

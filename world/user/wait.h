@@ -191,11 +191,29 @@ static inline bool w_has_own_cpu(void)
 
 /* ---- The streak (../streak.h) ---- */
 
-/* The thread had to wait. */
-static inline void w_streak_begin(void)
+/* The thread had to wait. @paced: its pace matters. */
+static inline void w_streak_begin(bool paced)
 {
+	struct w_self *self = w_self();
+	const uint32_t waits = atomic_load_explicit(&self->paced_waits, memory_order_relaxed);
+	const bool measures = paced && waits % STREAK_MEASURED == 0;
+
 	w_own.streak_left = STREAK_LOOK;
-	atomic_store_explicit(&w_self()->streak_since, 0, memory_order_relaxed);
+	atomic_store_explicit(&self->streak_since, 0, memory_order_relaxed);
+	atomic_store_explicit(&self->paced_waits, waits + paced, memory_order_relaxed);
+	atomic_store_explicit(&self->pace_since, measures ? w_now() : 0, memory_order_relaxed);
+}
+
+/* If the thread's pace is being measured, ends that. It has had @releases since it waited. */
+static inline void w_pace_end(struct w_self *self, uint32_t releases)
+{
+	const uint64_t since = atomic_load_explicit(&self->pace_since, memory_order_relaxed);
+
+	if (w_likely(!since))
+		return;
+	atomic_store_explicit(&self->pace, streak_pace(w_now() - since, releases),
+			      memory_order_relaxed);
+	atomic_store_explicit(&self->pace_since, 0, memory_order_relaxed);
 }
 
 /* Counts a release. Returns whether it is time for a look. */
@@ -223,10 +241,22 @@ static inline bool w_streak_is_over(bool others_wait)
 	w_own.streak_left = (uint16_t)streak_next_look(others_wait);
 	if (!self)
 		return false;
+	w_pace_end(self, STREAK_LOOK);
 	since = atomic_load_explicit(&self->streak_since, memory_order_relaxed);
 	over = streak_is_over(&since, w_now(), others_wait);
 	atomic_store_explicit(&self->streak_since, since, memory_order_relaxed);
 	return over;
+}
+
+/* Until when the thread races as a newcomer; 0: not at all. */
+static inline uint64_t w_race_end(void)
+{
+	struct w_self *self = w_self();
+	uint64_t race;
+
+	w_pace_end(self, STREAK_LOOK - w_own.streak_left);
+	race = streak_race(atomic_load_explicit(&self->pace, memory_order_relaxed));
+	return race ? w_now() + race : 0;
 }
 
 /* ---- Bounded spins ---- */

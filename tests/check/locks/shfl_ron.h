@@ -14,6 +14,8 @@
 /* Whether the thread came through the gate, at the first place: there is one CPU. */
 #define CHECK_NOTE() (w_random() & SHFL_RON_NOTE_GATED)
 #ifndef MADE
+/* The first thread races for any time. */
+#define CHECK_RACE_END() (check_self() == 0 ? UINT64_C(1) : UINT64_C(0))
 /* At a release, the thread's streak is over. In other clients it never is. */
 #define shfl_ron_release_fair(lock, policy) (shfl_ron_look(lock), shfl_ron_release(lock, policy))
 #define RELEASE_FAIRLY(lock) (&(lock)->mutex)
