@@ -15,7 +15,6 @@ bindeb-pkg` builds the packages: image, headers and, if configured, debugging sy
 
 import argparse
 import lzma
-import os
 import re
 import shutil
 import subprocess
@@ -23,6 +22,7 @@ import sys
 from pathlib import Path
 
 sys.dont_write_bytecode = True
+import installed  # noqa: E402
 import own  # noqa: E402
 import patch  # noqa: E402
 
@@ -241,9 +241,6 @@ def parsed():
 def main():
     arguments = parsed()
     if arguments.boot:
-        # Not for builds: it needs the guests' test.py, which imports this file.
-        import installed
-
         return installed.check(arguments.folder)
     series = arguments.linux or own.SERIES[0]
     build(arguments.folder, series, arguments.flavour or FLAVOUR, arguments.reduced)

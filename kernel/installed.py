@@ -9,13 +9,17 @@ left, and the guest boots Debian's kernel.
 """
 
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import own
-import test
+from cases import INTERRUPTED, SHARED, Case, Guest, is_sound, within
+from guests import files
+from machine import run_guest
+from parts import build_stress
+from report import Count, checked_module, judge_guest
+from root import lay_root
 
 PACKAGES = ["debootstrap", "e2fsprogs", "qemu-system-x86", "busybox-static", "sparse", "gcc"]
 RELEASE = "bookworm"
@@ -131,7 +135,7 @@ class Userland:
         boot = self.root / "boot"
         guest.disk = self.disk()
         guest.boot = "root=/dev/vda rw"
-        return test.run_guest(guest, boot / f"vmlinuz-{release}", boot / f"initrd.img-{release}")
+        return run_guest(guest, boot / f"vmlinuz-{release}", boot / f"initrd.img-{release}")
 
 
 # ---- Cases ----
@@ -141,12 +145,12 @@ def cases():
     """Torture of all kinds of locks, the load on files and memory, and changes of lock and policy
     during torture."""
     return [
-        test.Case("native count=500", test.is_sound),
-        test.Case("native:mutex count=100 threads=16", test.INTERRUPTED),
-        test.Case("native:rwsem count=100 threads=16", test.SHARED),
-        *test.files(8, 10),
-        test.Case("native count=500", test.within("switches", 5, 5), "beside switches 1"),
-        test.Case("native count=500", test.within("retunes", 48, 48), "beside retunes 1"),
+        Case("native count=500", is_sound),
+        Case("native:mutex count=100 threads=16", INTERRUPTED),
+        Case("native:rwsem count=100 threads=16", SHARED),
+        *files(8, 10),
+        Case("native count=500", within("switches", 5, 5), "beside switches 1"),
+        Case("native count=500", within("retunes", 48, 48), "beside retunes 1"),
     ]
 
 
@@ -174,21 +178,21 @@ def built_module(headers, release, count):
     shutil.rmtree(tree, ignore_errors=True)
     run("dpkg-deb", "-x", headers, tree)
     source = tree / f"usr/src/linux-headers-{release}"
-    return test.checked_module(Path(f"vmlinuz-{release}"), source, count)
+    return checked_module(Path(f"vmlinuz-{release}"), source, count)
 
 
 def check_boot(system, release, module, count):
-    guest = test.Guest("deb", 4, 2, "single", cases(), CHOICES)
-    test.lay_root(guest, [module, test.build_stress()], system.root / "poundlock")
+    guest = Guest("deb", 4, 2, "single", cases(), CHOICES)
+    lay_root(guest, [module, build_stress()], system.root / "poundlock")
     lines, wrong = system.boot(guest, release)
     count.case("deb: the kernel is the package's", same(release, marked(lines, "release")))
-    test.judge_guest(guest, lines, wrong, count)
+    judge_guest(guest, lines, wrong, count)
     shutil.rmtree(system.root / "poundlock")
 
 
 def check_back(system, stock, count):
     """Boots what is left: Debian's kernel, which has none of our choices."""
-    guest = test.Guest("deb-removed", 4, 2, "single")
+    guest = Guest("deb-removed", 4, 2, "single")
     lines, wrong = system.boot(guest, stock)
     count.case("deb-removed: the kernel is Debian's", same(stock, marked(lines, "release")))
     count.case("deb-removed: it has no choices", same("none", marked(lines, "choices")))
@@ -201,7 +205,7 @@ def check(folder):
         raise own.Failure("only root can make a userland of Debian")
     image, headers = [only_package(folder, f"linux-{name}") for name in ("image", "headers")]
     own.check_installed(PACKAGES)
-    count = test.Count()
+    count = Count()
     with count.part("userland"):
         system = Userland(own.cache() / "userland")
     (stock,), before = system.kernels(), system.files()

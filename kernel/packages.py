@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 import deb  # noqa: E402
 import installed  # noqa: E402
 import own  # noqa: E402
-import test  # noqa: E402
+import parts  # noqa: E402
 
 
 def of_every_series(packages):
@@ -19,9 +19,9 @@ def of_every_series(packages):
 
 
 PARTS = {
-    "guests": test.PACKAGES,
+    "guests": parts.PACKAGES,
     "own": of_every_series(own.packages),
-    "bpf": own.packages(test.BPF_SERIES, "bpf"),
+    "bpf": own.packages(parts.BPF_SERIES, "bpf"),
     "deb": [*of_every_series(deb.packages), *installed.PACKAGES],
 }
 
@@ -29,10 +29,10 @@ PARTS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("parts", metavar="PART", nargs="+", help=", ".join(PARTS))
-    parts = parser.parse_args().parts
-    if unknown := set(parts) - set(PARTS):
+    chosen = parser.parse_args().parts
+    if unknown := set(chosen) - set(PARTS):
         parser.error(f"there is no part '{min(unknown)}'")
-    print("\n".join(sorted({package for part in parts for package in PARTS[part]})))
+    print("\n".join(sorted({package for part in chosen for package in PARTS[part]})))
 
 
 if __name__ == "__main__":
