@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The results of guests: what is printed of each case, and counted."""
+"""Prints and counts the results of guests, case by case."""
 
 import contextlib
 import re

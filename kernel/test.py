@@ -49,13 +49,13 @@ def built_kernel(variant, series, count):
         return patch.build(series) if variant == "patched" else own.build(variant, series)
 
 
-def run_exact(guests_of_it, image, tree, parts, names, accept, count):
-    """Runs @guests with QEMU 10 and compares the counts @names with the recorded ones, or else with
-    a second run."""
+def run_exact(chosen, image, tree, parts, names, accept, count):
+    """Runs the guests @chosen with QEMU 10 and compares the counts @names with the recorded ones,
+    or else with a second run."""
     try:
         emulator = exact.Qemu(BUILD / "qemu")
     except exact.Failure as failure:
-        print(f"kernel: skipped {', '.join(guest.name for guest in guests_of_it)}: {failure}")
+        print(f"kernel: skipped {', '.join(guest.name for guest in chosen)}: {failure}")
         return
     module = checked_module(image, tree, count)
     compiler = exact.output("gcc", "--version").splitlines()[0]
@@ -69,7 +69,7 @@ def run_exact(guests_of_it, image, tree, parts, names, accept, count):
         results = [(case.key, result.text) for case, result in zip(guest.cases, results_in(lines))]
         return exact.counts_of(names, results, lines)
 
-    for guest in guests_of_it:
+    for guest in chosen:
         archive = initramfs(guest, [module, *parts])
         found, expected, of = (
             counted(guest, archive),

@@ -12,8 +12,8 @@
  * The thread's pace is the time from one of its releases to the next, on average, while it does not
  * wait. While a thread is away from locks for long, many others can take turns without a queue, if
  * only each of them stays awake. So a thread that finds a lock held races for as long as its pace.
- * That is measured after one of STREAK_MEASURED waits, until the next wait or look: at each one,
- * reading the time would cost more than a short section.
+ * The pace is measured after one of STREAK_MEASURED waits, until the next wait or look. Reading the
+ * time at all waits would cost more than a short section.
  *
  * Plain functions: no atomics, and no clock.
  */
@@ -35,7 +35,7 @@
  * line from a thread that could hold the lock again and again.
  */
 #define STREAK_AWAY_NANOSECONDS 1000
-#define STREAK_MEASURED 16u
+#define STREAK_MEASURED 16u /* waits per measurement of the pace */
 
 /* The number of releases until the next look. */
 static inline uint32_t streak_next_look(bool others_wait)
