@@ -34,6 +34,7 @@
  *   WALKS_4       random walks of each kind with four threads, in place of all states
  *   WALKS_4_SPIN  the same if they only spin
  *   PARKED_3      flags of 3x1/park, such as CHECK_CLIENT_COMPLETE
+ *   SPIN_4        flags of 4x1/spin
  *   COMPOSED      if defined, clients of three and four threads that sleep by the specification of
  *                 sleeping (CHECK_CLIENT_COMPOSED)
  *   WALKS_5       the same with five threads, in place of a bound
@@ -104,6 +105,9 @@
 
 #ifndef PARKED_3
 #define PARKED_3 0
+#endif
+#ifndef SPIN_4
+#define SPIN_4 0
 #endif
 
 /* Whether 2x2/park is explored with promises as well. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * CFL's order in clients with any order. The includer has included check.h.
+ * CFL's order in clients with any order.
  *
  * The functions of core/cfl/ that decide by the ledger's times are replaced: the explorer chooses
  * what they return. A newcomer may or may not overtake, and a shuffler may or may not bring forward
@@ -11,10 +11,7 @@
 #ifndef POUNDLOCK_CHECK_CFL_ANY_ORDER_H
 #define POUNDLOCK_CHECK_CFL_ANY_ORDER_H
 
-static inline bool any_choice(void)
-{
-	return CHECK_DO("choice", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0);
-}
+#include "choice.h"
 
 #define cfl_arrive cfl_arrive_by_time
 #define cfl_may_overtake cfl_may_overtake_by_time

@@ -446,7 +446,7 @@ const struct check_client check_clients[] = {
 	ENTRY("held_timed/6/yield", held_timed_yield, 6, "", NULL, hold, finish, .walks = 10000),
 	ENTRY("held_timed/6/park", held_timed_park, 6, "", NULL, hold, finish, .walks = 10000),
 	ENTRY("4x1/spin", lock_1_spin, 4, "contended " WHEN_3, "4", prepare, finish, .spurious = 0,
-	      .walks = WALKS_4_SPIN, .invariant = queue_invariant),
+	      .walks = WALKS_4_SPIN, .invariant = queue_invariant, .flags = SPIN_4),
 	ENTRY("4x1/park", lock_1_park, 4, "contended " WHEN_3, "4", prepare, finish, .spurious = 0,
 	      .walks = WALKS_4, .invariant = queue_invariant),
 #ifdef COMPOSED

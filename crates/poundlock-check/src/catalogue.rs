@@ -79,6 +79,9 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("kernel_cfl_mutex_any", &["kernel/overlay/cfl_task_mutex.h"]),
         own("cfl_mutex_any", &["cfl_mutex.h"]),
         own("cfl_spin_any", &["cfl_spin.h"]),
+        own("tickets", &["part/tickets.h"]),
+        own("shfl_mutex_word", &["shfl_mutex.h"]),
+        own("shfl_ron_parts", &["shfl_ron.h"]),
         own("shfl_ron_steady", &["shfl_ron.h"]),
         own("hook", &["kernel/hook/queue.h", "world/kernel/pending.h"]),
     ];
