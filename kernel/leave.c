@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* Interrupted waits behind a holder that stays, and what they leave to others: leave.h. */
+#include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/kthread.h>
@@ -9,6 +10,8 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/uidgid.h>
+#include <linux/user_namespace.h>
 
 #include "leave.h"
 #include "poundlock.h"
@@ -19,7 +22,8 @@ struct waiter {
 	struct pound_spin *lock;
 	unsigned int state; /* in which it sleeps; a signal that this admits restarts its wait */
 	bool reads;
-	u32 waits; /* begun */
+	bool foreign; /* not root's */
+	u32 waits;    /* begun */
 	u32 interrupted;
 	struct task_struct *task;
 };
@@ -55,10 +59,23 @@ static void release(const struct waiter *waiter)
 	(waiter->reads ? kind->unread : kind->unlock)(spin_bytes_of(waiter->lock));
 }
 
+/* Makes the current thread another user's. Returns false if there is no memory. */
+static bool become_foreign(void)
+{
+	struct cred *cred = prepare_creds();
+
+	if (!cred)
+		return false;
+	cred->uid = make_kuid(&init_user_ns, 1000);
+	return !commit_creds(cred);
+}
+
 static int work(void *argument)
 {
 	struct waiter *waiter = argument;
 
+	if (waiter->foreign && !become_foreign())
+		pr_warn("poundlock: no memory for credentials\n");
 	allow_signal(SIGKILL);
 	do {
 		flush_signals(current);
@@ -103,36 +120,52 @@ static bool end(struct waiter *waiter)
 	return pinned;
 }
 
-/* Returns whether a thread that waits for a lock of the kind @name does so in its queue. */
-static bool has_place(const char *name, unsigned int state, bool reads)
-{
-	struct waiter waiter = {.lock = pound_spin_create(name, GFP_KERNEL),
-				.state = state,
-				.reads = reads};
-	bool queued = false;
+/* How a thread waits for a lock. */
+struct place {
+	bool queued; /* in its queue */
+	bool deaf;   /* until it has the lock, whatever signals come */
+};
 
+/* Lets @waiter wait for a lock of the kind @name, and returns how it does. */
+static struct place try_wait(const char *name, struct waiter waiter)
+{
+	struct place place = {.deaf = true};
+
+	waiter.lock = pound_spin_create(name, GFP_KERNEL);
 	if (IS_ERR(waiter.lock))
-		return false;
+		return place;
 	pound_spin_lock(waiter.lock);
 	if (start(&waiter)) {
-		(void)await_sleep(&waiter);
-		queued = spin_find(name)->has_queue(spin_bytes_of(waiter.lock));
+		place.deaf = !(await_sleep(&waiter) & TASK_WAKEKILL);
+		place.queued = spin_find(name)->has_queue(spin_bytes_of(waiter.lock));
 	}
 	pound_spin_unlock(waiter.lock);
 	if (!IS_ERR(waiter.task))
 		(void)end(&waiter);
 	pound_spin_destroy(waiter.lock);
-	return queued;
+	return place;
 }
 
-static u32 count_placeless(const char *name)
+/* Counts the placeless and the deaf waits for a lock of the kind @name. */
+static void count_waits(const char *name, struct left *left)
 {
-	u32 placeless = !has_place(name, TASK_KILLABLE, false);
+	const struct waiter waiters[] = {
+		{.state = TASK_KILLABLE},
+		{.state = TASK_UNINTERRUPTIBLE},
+		{.state = TASK_KILLABLE, .foreign = true},
+		{.state = TASK_KILLABLE, .reads = true},
+		{.state = TASK_KILLABLE, .reads = true, .foreign = true},
+	};
+	struct place place;
+	u32 i;
 
-	placeless += !has_place(name, TASK_UNINTERRUPTIBLE, false);
-	if (spin_find(name)->read)
-		placeless += !has_place(name, TASK_KILLABLE, true);
-	return placeless;
+	for (i = 0; i < ARRAY_SIZE(waiters); i++) {
+		if (waiters[i].reads && !spin_find(name)->read)
+			continue;
+		place = try_wait(name, waiters[i]);
+		left->placeless += !place.queued;
+		left->deaf += waiters[i].foreign && place.deaf;
+	}
 }
 
 /* Interrupts the wait of each leaver whose sleep a signal can end. Returns how many there were. */
@@ -190,7 +223,7 @@ struct leaving *leave_begin(const char *name, u32 waits)
 		interrupted = interrupt(leaving);
 		leaving->left.waits += interrupted;
 	} while (interrupted && leaving->left.waits < waits);
-	leaving->left.placeless = count_placeless(name);
+	count_waits(name, &leaving->left);
 	return leaving;
 }
 

@@ -25,7 +25,8 @@
  * `named` counts reads of a held mutex by another thread that found the holder in its `owner`,
  * `misnamed` those that found another value.
  *
- * `left`, `placeless` and `pinned` are counts of `leave` (leave.h); the last two must be 0.
+ * `left`, `placeless`, `deaf` and `pinned` are counts of `leave` (leave.h). The last three must be
+ * 0.
  *
  * If CPUs go offline during the run, their threads are migrated: `driven` counts migrations outside
  * the lock, `driven_waiting` migrations of waiters, which spinning waiters never suffer.
@@ -639,15 +640,15 @@ static bool judge(struct run *run, u64 nanoseconds)
 	       lost_of(&run->inner, run->innermost.before);
 	overlaps = run->outer.overlaps + run->inner.overlaps + run->innermost.overlaps +
 		   run->in_irq.overlaps + atomic_read(&run->seen_by_readers);
-	failed = lost || overlaps || run->left.placeless || run->left.pinned;
+	failed = lost || overlaps || run->left.placeless || run->left.deaf || run->left.pinned;
 	scnprintf(result, sizeof(result),
 		  "lock=%s threads=%u acquisitions=%llu lost=%llu overlaps=%llu irqs=%llu "
 		  "same_per_1000=%llu "
 		  "remote_per_1000=%llu crossed_per_1000=%llu off_route_per_1000=%llu "
 		  "most_passed=%llu most_urgent_passed=%llu most_late=%llu parks=%llu "
 		  "interrupted=%llu reads=%llu together=%llu downgrades=%llu driven=%llu "
-		  "driven_waiting=%llu named=%llu misnamed=%llu left=%u placeless=%u pinned=%u "
-		  "ms=%llu %s",
+		  "driven_waiting=%llu named=%llu misnamed=%llu left=%u placeless=%u deaf=%u "
+		  "pinned=%u ms=%llu %s",
 		  run->name, run->set.threads, taken, lost, overlaps, irqs,
 		  run->same * 1000 / max(taken, 1ULL), run->remote * 1000 / max(taken, 1ULL),
 		  run->remote * 1000 / max(run->local + run->remote, 1ULL),
@@ -655,7 +656,8 @@ static bool judge(struct run *run, u64 nanoseconds)
 		  run->most_urgent_passed, run->most_late, events[W_EVENT_park], interrupted, reads,
 		  together, downgrades, driven, driven_waiting, (u64)atomic64_read(&named),
 		  (u64)atomic64_read(&misnamed), run->left.waits, run->left.placeless,
-		  run->left.pinned, nanoseconds / 1000000, failed ? "FAILED" : "ok");
+		  run->left.deaf, run->left.pinned, nanoseconds / 1000000,
+		  failed ? "FAILED" : "ok");
 	return !failed;
 }
 

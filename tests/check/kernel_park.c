@@ -29,7 +29,8 @@ void *w_node_claim(void);
 #include "ttas.h"
 
 #define BUCKET_BITS 0
-#define TASK_NODES 2u
+#define NODE_SHARES 2u
+#define SHARE_NODES 2u
 #define TASK_RUNNING 0u
 
 struct bucket {
@@ -43,7 +44,7 @@ struct task_struct {
 
 struct memory {
 	struct bucket buckets[1 << BUCKET_BITS];
-	struct w_node task_nodes[TASK_NODES];
+	struct w_node task_nodes[NODE_SHARES * SHARE_NODES];
 	struct task_struct tasks[MOST_TASKS];
 	struct ttas lock;
 	struct sema sema;
@@ -56,6 +57,7 @@ struct memory {
 struct notes {
 	uint32_t entered, interrupted, users, sleeps;
 	bool interruptible[MOST_TASKS]; /* the state of its task, by thread */
+	bool users_differ;              /* the last thread's has a share of its own */
 };
 
 #define M check_shared(struct memory)
@@ -70,6 +72,11 @@ struct notes {
 #define get_current() (&M->tasks[SELF])
 #define hash_ptr(address, bits) ((void)(address), 0)
 #define MAX_SCHEDULE_TIMEOUT 0
+
+static uint32_t node_share(void)
+{
+	return NOTES->users_differ && SELF == 2;
+}
 
 static void prepare_to_sleep(unsigned int state)
 {
@@ -211,7 +218,7 @@ static void two_addresses(uint32_t self)
 		w_park(&M->words[self - 1], 0, NULL);
 }
 
-/* Each uses a node of the pool alone. */
+/* Each uses a node of its share of the pool alone. */
 static void claim(uint32_t self)
 {
 	struct w_node *node = w_node_claim();
@@ -231,6 +238,12 @@ static void prepare(void)
 {
 	w_park_start();
 	NOTES->users = 2;
+}
+
+static void prepare_users(void)
+{
+	prepare();
+	NOTES->users_differ = true;
 }
 
 static void prepare_held(void)
@@ -263,5 +276,6 @@ const struct check_client check_clients[] = {
 	ENTRY("all/3", post_to_all, 3, "unpark", "00 10", prepare, finish, .bound = 2),
 	ENTRY("pool/2", claim, 2, NULL, "00", prepare, finish),
 	ENTRY("pool/3", claim, 3, NULL, "00 01", prepare, finish),
+	ENTRY("pool/users/3", claim, 3, NULL, "00", prepare_users, finish),
 	{.name = NULL},
 };

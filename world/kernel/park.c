@@ -2,6 +2,7 @@
 /*
  * Sleeping, for locks of tasks: the parts that only the kernel has. sleepers.h has the others.
  */
+#include <linux/cred.h>
 #include <linux/hash.h>
 #include <linux/list.h>
 #include <linux/lockdep.h>
@@ -10,11 +11,27 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/spinlock.h>
+#include <linux/uidgid.h>
 
-/* The kernel's macro uses a name that the world undefines. */
+/* ---- The kernel's macros here use a name that the world undefines. ---- */
+
 static void prepare_to_sleep(unsigned int state)
 {
 	set_current_state(state);
+}
+
+/* Root's share is the first one. Other users may have one together. */
+#define NODE_SHARES 16u
+#define SHARE_NODES 512u
+
+/* The share of the current task's user. */
+static u32 node_share(void)
+{
+	kuid_t user = current_uid();
+
+	if (uid_eq(user, GLOBAL_ROOT_UID))
+		return 0;
+	return 1 + hash_32(__kuid_val(user), 32) % (NODE_SHARES - 1);
 }
 
 /* Preemption may be off, but not during the sleep. */
@@ -44,8 +61,6 @@ static struct bucket {
 	struct list_head sleepers; /* in order of arrival */
 } ____cacheline_aligned buckets[1 << BUCKET_BITS];
 
-#define TASK_NODES 1024u
-
-static struct w_node task_nodes[TASK_NODES];
+static struct w_node task_nodes[NODE_SHARES * SHARE_NODES];
 
 #include "sleepers.h"

@@ -6,7 +6,7 @@
  * in interrupt handlers.
  *
  * Included by park.c, and by the model checker's clients (tests/check/kernel_park.c). The including
- * file defines struct bucket and buckets[], BUCKET_BITS, task_nodes[], TASK_NODES,
+ * file defines struct bucket and buckets[], BUCKET_BITS, task_nodes[], SHARE_NODES, node_share(),
  * prepare_to_sleep() and sleep_for().
  */
 
@@ -111,16 +111,22 @@ void w_unpark_all(W_ATOMIC(uint32_t) *p)
 
 /* ---- Nodes of waiters that may leave ---- */
 
+/*
+ * The pool has a share of SHARE_NODES for each user, or for several. An interrupted wait keeps its
+ * node until the waiters before it have had their turn. So a user can empty a share, but not those
+ * of others.
+ */
+
 /* Distance between the CPUs' starting points. */
 #define NODES_APART 37u
 
 void *w_node_claim(void)
 {
+	struct w_node *share = task_nodes + node_share() * SHARE_NODES, *node;
 	u32 first = raw_smp_processor_id() * NODES_APART, i;
-	struct w_node *node;
 
-	for (i = 0; i < TASK_NODES; i++) {
-		node = &task_nodes[(first + i) % TASK_NODES];
+	for (i = 0; i < SHARE_NODES; i++) {
+		node = &share[(first + i) % SHARE_NODES];
 		/*
 		 * acquire: pairs with the release that freed the node; its previous user's accesses
 		 */
