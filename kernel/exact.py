@@ -19,12 +19,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import fetched
+from fetched import Failure
+
 HERE = Path(__file__).resolve().parent
 EXPECTED = HERE / "guest/exact.json"
 PACKAGES = ["qemu-system-x86", "qemu-system-data", "seabios"]
-KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 FIRST = 10  # of QEMU
-LIMIT = 300  # seconds, for downloads
+LIMIT = 300  # seconds, to build the plugin
 
 # The compared keys of a run's result and of the plugin's line about the run.
 COUNTS = ["acquisitions", "same_per_1000", "remote_per_1000", "most_passed", "local", "remote"]
@@ -40,43 +42,8 @@ OWN_COUNTS = [
 ]
 
 
-class Failure(Exception):
-    """QEMU 10 is not available; the text says why."""
-
-
 def output(*command):
-    try:
-        done = subprocess.run(
-            command,
-            check=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=LIMIT,
-        )
-    except subprocess.SubprocessError as error:
-        raise Failure(
-            f"QEMU {FIRST} cannot be had: {error}: {getattr(error, 'stderr', '') or ''}".strip()
-        ) from error
-    return done.stdout
-
-
-def backports():
-    """The apt line of this Debian's backports, on the mirror of its other packages."""
-    release = dict(
-        line.split("=", 1)
-        for line in Path("/etc/os-release").read_text().splitlines()
-        if "=" in line
-    )
-    codename = release.get("VERSION_CODENAME", "").strip('"')
-    known = output(
-        "apt-get", "indextargets", "--format", "$(IDENTIFIER) $(CODENAME) $(ORIGIN) $(REPO_URI)"
-    )
-    for line in known.splitlines():
-        *what, place = line.split(" ")
-        if what == ["Packages", codename, "Debian"]:
-            return f"deb [signed-by={KEYS}] {place} {codename}-backports main\n"
-    raise Failure(f"QEMU {FIRST} cannot be had: apt knows no Debian of the name '{codename}'")
+    return fetched.output(f"QEMU {FIRST}", *command)
 
 
 class Qemu:
@@ -94,30 +61,9 @@ class Qemu:
             raise Failure(f"QEMU {FIRST} cannot be had: the backports have {self.version}")
 
     def fetch(self, folder):
-        shutil.rmtree(folder, ignore_errors=True)
-        packages = folder / "packages"
-        for part in (packages, folder / "lists/partial"):
-            part.mkdir(parents=True)
-        (folder / "sources.list").write_text(backports())
-        apt = [
-            "apt-get",
-            "-q",
-            "-o",
-            f"Dir::Etc::sourcelist={folder}/sources.list",
-            "-o",
-            "Dir::Etc::sourceparts=/dev/null",
-            "-o",
-            f"Dir::State::lists={folder}/lists",
-            "-o",
-            "APT::Sandbox::User=root",
-        ]
-        output(*apt, "update")
-        for package in PACKAGES:
-            output("env", "-C", packages, *apt, "download", package)
-        unpacked = folder / "unpacked"
-        for package in packages.glob("*.deb"):
-            output("dpkg-deb", "-x", package, unpacked)
-        unpacked.rename(self.root)
+        what = f"QEMU {FIRST}"
+        line = fetched.on_mirror(what, f"{fetched.codename()}-backports")
+        fetched.unpack(what, folder, line, PACKAGES)
 
     def command(self, command, plugin, each):
         """@command of the installed QEMU, changed to this one, in exact mode. @each: CPUs/node."""
