@@ -4,8 +4,8 @@
 openings and spelling.
 
 Prose is the text of Markdown files outside code, and the comments of source files. In C, Python,
-shell and CMake code a line is at most 100 columns wide, too; in Rust without its string literals,
-which rustfmt cannot break. Rows of tables and lines with an URL may be wider. Prints one line per
+shell, CMake and litmus tests a line is at most 100 columns wide, too; in Rust without its string
+literals, which rustfmt cannot break. Rows of tables and lines with an URL may be wider. Prints one line per
 violation, `FILE:LINE: error`, and exits with 1 if there are any.
 
 Usage: prose.py [FILE...]    all tracked files by default
@@ -87,6 +87,12 @@ def c_blocks(text):
             yield Block(text.count("\n", 0, match.start()) + 1, words)
 
 
+def litmus_blocks(text):
+    for match in re.finditer(r"\(\*(.*?)\*\)", text, re.DOTALL):
+        words = re.sub(r"(?m)^ \*", "", match.group(1))
+        yield Block(text.count("\n", 0, match.start()) + 1, words)
+
+
 def rust_blocks(text):
     for match in re.finditer(
         r"(?:^[ \t]*//[/!]?(?:[^\n]*)\n)+|(?<=[;,{}] )//[^\n]*", text, re.MULTILINE
@@ -122,6 +128,8 @@ def blocks_of(path, text):
         return markdown_blocks(text)
     if path.suffix in C_LIKE:
         return c_blocks(text)
+    if path.suffix == ".litmus":
+        return litmus_blocks(text)
     if path.suffix == ".rs":
         return rust_blocks(text)
     if path.suffix == ".py":
@@ -141,7 +149,9 @@ def is_table(line):
 
 
 def is_code(path):
-    return path.suffix in C_LIKE | {".rs", ".py", ".sh", ".cmake"} or path.name in SCRIPTS
+    return (
+        path.suffix in C_LIKE | {".litmus", ".rs", ".py", ".sh", ".cmake"} or path.name in SCRIPTS
+    )
 
 
 def without_literals(text):
@@ -242,6 +252,7 @@ SEEDED = [
     ("a.py", "# Waits for ever.\n", "'for ever'"),
     ("a.py", 'def f():\n    """What it returns."""\n', "opens with 'What'"),
     ("a.sh", "# 8, unless told.\n", "'unless told'"),
+    ("a.litmus", "C a\n\n(*\n * Added anew.\n *)\n", "'anew'"),
     ("a.md", "The result, resp. the error.\n", "'resp.'"),
     ("a.md", "```\nanew\n```\n`anew`\n", ""),
     ("a.md", f"| {'x ' * 60}|\n", ""),
