@@ -10,7 +10,7 @@
   verification.md  tables of the exploration, by explored.py; of the mutants by file, from
                    killers.txt and survivors.txt in tests/check/; of the memory orders, by orders.py
   verification/    a page per lock: its clients, by explored.py
-  kernel.md        cache lines that move, by transfers.py
+  kernel.md        cache lines that move, by transfers.py; the litmus tests, by kernel/litmus.py
 
 Every lock needs a page of its own in locks/. The order that a lock's header states must be that of
 core/locks.def, and the sizes that header and page state must be those of the library.
@@ -27,7 +27,9 @@ import sys
 DOCS = pathlib.Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "kernel"))
 import explored  # noqa: E402
+import litmus  # noqa: E402
 import orders  # noqa: E402
 import readme  # noqa: E402
 import transfers  # noqa: E402
@@ -282,7 +284,7 @@ def main():
     listing = json.loads(subprocess.run(LIST, check=True, capture_output=True, text=True).stdout)
     check_headers(listing)
     tables = {
-        "kernel.md": [transfers.table()],
+        "kernel.md": [transfers.table(), litmus.table()],
         "locks.md": locks_tables(listing),
         "verification.md": [
             explored.summary(),

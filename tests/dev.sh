@@ -147,6 +147,8 @@ asked_for frob 2>/dev/null
 same "the status for a part that kernel/packages.py does not know" 1 $?
 same "which functions kernel/own.py finds unreplaced" "" "$(python3 -m doctest kernel/own.py)"
 same "which options kernel/deb.py finds changed" "" "$(python3 -m doctest kernel/deb.py)"
+same "what kernel/litmus.py and kernel/lkmm.py read" "" \
+	"$(python3 -m doctest kernel/litmus.py kernel/lkmm.py)"
 
 # patches_for TREE: the only line that kernel/patch.py prints.
 patches_for() {
