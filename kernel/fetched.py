@@ -3,6 +3,7 @@
 installing them. apt checks the signatures."""
 
 import hashlib
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -27,9 +28,8 @@ def output(what, *command):
             timeout=LIMIT,
         )
     except subprocess.SubprocessError as error:
-        raise Failure(
-            f"{what} cannot be had: {error}: {getattr(error, 'stderr', '') or ''}".strip()
-        ) from error
+        errors = re.findall(r"(?m)^E: (.*)$", getattr(error, "stderr", "") or "")
+        raise Failure(f"{what} cannot be had: {errors[0] if errors else error}") from error
     return done.stdout
 
 
@@ -83,7 +83,7 @@ def unpack(what, folder, source, packages, sums=()):
         "-o",
         "APT::Sandbox::User=root",
     ]
-    output(what, *apt, "update")
+    output(what, *apt, "update", "--error-on=any")
     for package in packages:
         output(what, "env", "-C", place, *apt, "download", package)
     files = list(place.glob("*.deb"))

@@ -202,14 +202,16 @@ def main():
     count, sources = Count(), litmus.sources()
     for test in tests:
         count.case(f"{test.name}: form", "; ".join(test.wrong(sources)))
-    for series in arguments.linux or own.SERIES[:1]:
-        try:
+    try:
+        with count.part("herd7"):
+            herd = herd_command(arguments.herd)
+        for series in arguments.linux or own.SERIES[:1]:
             with count.part(f"the model of {series}"):
-                run_series(herd_command(arguments.herd), tests, series, count)
-        except (fetched.Failure, own.Failure) as failure:
-            if not arguments.if_possible:
-                raise
-            print(f"kernel: skipped the litmus tests with the model of {series}: {failure}")
+                run_series(herd, tests, series, count)
+    except (fetched.Failure, own.Failure) as failure:
+        if not arguments.if_possible:
+            raise
+        print(f"kernel: skipped litmus tests: {failure}")
     count.sum_up()
     return count.failed > 0
 
