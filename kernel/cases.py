@@ -146,9 +146,28 @@ def others(least, most):
     return judge
 
 
-def locktorture(name, word="SUCCESS"):
-    """The kernel's own torture of the lock @name, by 8 writers; it should end in @word."""
-    return Case(name, says(f"End of test: {word}"), "locktorture", "8")
+def tortured(name, command, more, counts, word="SUCCESS"):
+    """The kernel's own torture @command, which should end in @word and have @counts that are not
+    0."""
+    done = [within(count, 1, 10**12) for count in counts]
+    return Case(name, all_of(says(f"End of test: {word}"), *done), command, more)
+
+
+def locktorture(name, word="SUCCESS", seconds=10, counts=()):
+    """The torture of the lock @name, by 8 writers and, if the lock has readers, 8 readers."""
+    counts = ["writes", *(["reads"] if name.startswith("rw") else []), *counts]
+    return tortured(name, "locktorture", f"8 {seconds}", counts, word)
+
+
+# Further tortures in which threads must wait for spin locks: with interrupts off, of readers-writer
+# locks, whose waiters queue by a spin lock, and of RCU.
+MORE_TORTURE = [
+    locktorture(name, seconds=3, counts=["waited"])
+    for name in ("spin_lock_irq", "rw_lock", "rw_lock_irq")
+]
+MORE_TORTURE.append(
+    tortured("rcu", "rcutorture", "8 5", ["updates", "reads", "barriers", "waited"])
+)
 
 
 def by_weight(lock):

@@ -73,6 +73,7 @@ from cases import (
     INTERRUPTED,
     LATE,
     LEFT,
+    MORE_TORTURE,
     NAMELESS,
     NAMES,
     NEAR,
@@ -180,7 +181,7 @@ def own_guests():
     every = spin_guests()
     every += sleeping_guests(
         "mutex",
-        [WAIT_WOUND, locktorture("mutex_lock")],
+        [WAIT_WOUND, locktorture("mutex_lock"), locktorture("ww_mutex_lock", seconds=3)],
         {"stock": (NAMES, []), "shfl": (NAMES, []), "cfl": (NAMELESS, by_weight("mutex"))},
     )
     every += sleeping_guests(
@@ -229,7 +230,7 @@ def spin_guests():
     every = []
     for choice, order in orders.items():
         torture, chosen = locktorture("spin_lock"), {"spin": choice}
-        alone = Guest(choice, cpus, 2, "single", [torture, *files(16, 30)], chosen)
+        alone = Guest(choice, cpus, 2, "single", [torture, *MORE_TORTURE, *files(16, 30)], chosen)
         alone.cases += [
             Case("native count=400", is_sound),
             Case(f"native count=500 {ALWAYS}", order, BY_COUNT),
@@ -457,7 +458,9 @@ def all_guests():
     ]
     crowded = [crowded_case(lock) for lock in ("mutex", "rwsem")]
     return [
-        Guest("all", 8, 4, "single", cases + crowded + [EVENTS] + files(16, 60), chosen),
+        Guest(
+            "all", 8, 4, "single", cases + crowded + [EVENTS] + MORE_TORTURE + files(16, 60), chosen
+        ),
         Guest("all-parallel", 2, 2, "multi", cases + files(8, 100), chosen),
     ]
 
@@ -758,6 +761,7 @@ def distribution_guests():
         Case("native:mutex count=100 threads=24", INTERRUPTED),
         Case("native:rwsem count=100 threads=24", SHARED),
         *[locktorture(lock) for lock in ("spin_lock", "mutex_lock", "rwsem_lock")],
+        *MORE_TORTURE,
         *files(8, 20),
     ]
     return [
@@ -782,6 +786,7 @@ def checked_guests():
         locktorture("spin_lock"),
         locktorture("mutex_lock"),
         locktorture("rwsem_lock"),
+        *MORE_TORTURE,
         *files(8, 20),
         *hotplug_cases([], ["native:mutex", "native:rwsem"], 1),
     ]

@@ -116,7 +116,12 @@ NEED_NONE = (
     "__raw_callee_save___pv_",
 )
 IMAGE = "arch/x86/boot/bzImage"
-MODULES = ["kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/locking/test-ww_mutex.ko"]
+MODULES = [
+    "kernel/torture.ko",
+    "kernel/locking/locktorture.ko",
+    "kernel/locking/test-ww_mutex.ko",
+    "kernel/rcu/rcutorture.ko",
+]
 
 LIMIT = 3600  # seconds, for the kernel's build
 
