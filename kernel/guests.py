@@ -120,6 +120,10 @@ def module_guests(names):
     torture.cases += [
         Case(f"{lock} count=400 {PAUSES.get(lock, '')}".strip(), is_sound) for lock in names
     ]
+    torture.cases += [
+        Case(f"{lock} count=50 nmi=1 {PAUSES.get(lock, '')}".strip(), within("nmis", 20, 10**9))
+        for lock in names
+    ]
     # Enough work that both CPUs meet inside the lock even if the host seldom runs them together.
     parallel = Guest("parallel", 2, 2, "multi", [Case("broken count=50000 hold=64", is_caught)])
     parallel.cases += [Case(f"{lock} count=4000 hold=64", is_sound) for lock in names]
@@ -233,6 +237,7 @@ def spin_guests():
         alone = Guest(choice, cpus, 2, "single", [torture, *MORE_TORTURE, *files(16, 30)], chosen)
         alone.cases += [
             Case("native count=400", is_sound),
+            Case("native count=400 nmi=1", within("nmis", 1000, 10**9)),
             Case(f"native count=500 {ALWAYS}", order, BY_COUNT),
         ]
         if choice in ("cna", "shfl"):
@@ -517,6 +522,8 @@ def switched_guests():
         Case(f"native count=1000 {settings}", within("switches", 40, 40), "beside switches 8")
         for settings in ("", ALWAYS)
     ]
+    struck = all_of(within("switches", 40, 40), within("nmis", 1000, 10**9))
+    cases += [Case("native count=1000 nmi=1", struck, "beside switches 8")]
     return [Guest("switched", 8, 4, "single", cases)]
 
 
@@ -723,9 +730,10 @@ def hook_guests():
         Case(always, FIRST_COME),
     ]
     load, unload = [Case(what, is_sound, "hook", "") for what in ("load", "unload")]
-    loads = all_of(is_sound, within("hooks", 20, 20))
+    loads, struck = within("hooks", 20, 20), within("nmis", 1000, 10**9)
     torture = [
         Case("native count=1000", loads, "beside hooks 20"),
+        Case("native count=1000 nmi=1", all_of(loads, struck), "beside hooks 20"),
         Case(f"native count=500 {ALWAYS}", loads, "beside hooks 20"),
         load,
         Case("native count=1000", is_sound),

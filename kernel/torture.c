@@ -54,6 +54,7 @@
  *   stay, signal 1: some holders sleep or stay longer; threads interrupt each other's waits
  *   leave        the number of waits for another lock that signals interrupt before the run; its
  *                holder stays until the end of the run (leave.h)
+ *   nmi          1: NMIs on all CPUs take a lock of the same kind meanwhile (nmi.h), if it spins
  *   reads        the percentage of turns that are read sections
  *   fifo         1: the first half of the threads is of SCHED_FIFO
  *   move         1: threads sometimes migrate to another CPU, including CPUs that came back
@@ -77,6 +78,7 @@
 #include <linux/string.h>
 
 #include "leave.h"
+#include "nmi.h"
 #include "park.h"
 #include "poundlock.h"
 #include "share.h"
@@ -105,8 +107,8 @@
 #define MARK_LEAVE() MARK("L")
 
 struct settings {
-	u32 threads, count, hold, pause, try, nest, irq, urgent, late, stay, signal, leave, reads,
-		fifo, move, part, stall;
+	u32 threads, count, hold, pause, try, nest, irq, urgent, late, stay, signal, leave, nmi,
+		reads, fifo, move, part, stall;
 };
 
 /* The data that one lock protects. */
@@ -135,6 +137,7 @@ struct run {
 	/* readers: inside now; seen_by_readers: writers that they saw */
 	atomic_t ready, started, working, readers, seen_by_readers;
 	struct left left;
+	struct struck struck;
 	bool go;
 	struct completion done;
 	struct worker *workers;
@@ -637,19 +640,19 @@ static bool judge(struct run *run, u64 nanoseconds)
 		driven_waiting += run->workers[i].driven_waiting;
 	}
 	lost = lost_of(&run->outer, taken) + lost_of(&run->in_irq, inner + irqs) +
-	       lost_of(&run->inner, run->innermost.before);
+	       lost_of(&run->inner, run->innermost.before) + run->struck.lost;
 	overlaps = run->outer.overlaps + run->inner.overlaps + run->innermost.overlaps +
-		   run->in_irq.overlaps + atomic_read(&run->seen_by_readers);
+		   run->in_irq.overlaps + run->struck.overlaps + atomic_read(&run->seen_by_readers);
 	failed = lost || overlaps || run->left.placeless || run->left.deaf || run->left.pinned;
 	scnprintf(result, sizeof(result),
 		  "lock=%s threads=%u acquisitions=%llu lost=%llu overlaps=%llu irqs=%llu "
-		  "same_per_1000=%llu "
+		  "nmis=%llu same_per_1000=%llu "
 		  "remote_per_1000=%llu crossed_per_1000=%llu off_route_per_1000=%llu "
 		  "most_passed=%llu most_urgent_passed=%llu most_late=%llu parks=%llu "
 		  "interrupted=%llu reads=%llu together=%llu downgrades=%llu driven=%llu "
 		  "driven_waiting=%llu named=%llu misnamed=%llu left=%u placeless=%u deaf=%u "
 		  "pinned=%u ms=%llu %s",
-		  run->name, run->set.threads, taken, lost, overlaps, irqs,
+		  run->name, run->set.threads, taken, lost, overlaps, irqs, run->struck.nmis,
 		  run->same * 1000 / max(taken, 1ULL), run->remote * 1000 / max(taken, 1ULL),
 		  run->remote * 1000 / max(run->local + run->remote, 1ULL),
 		  run->off_route * 1000 / max(taken, 1ULL), run->most_passed,
@@ -719,7 +722,7 @@ static struct run *create(const char *name, const struct settings *set)
 			    .last_cpu = -1,
 			    .last_part = NUMA_NO_NODE};
 	if (run->sleeps)
-		run->set.irq = 0;
+		run->set.irq = run->set.nmi = 0;
 	init_completion(&run->done);
 	atomic_set(&run->working, set->threads);
 	run->workers = kcalloc(set->threads, sizeof(*run->workers), GFP_KERNEL);
@@ -811,6 +814,15 @@ static int torture(const char *name, const struct settings *set)
 			return -ENOMEM;
 		}
 	}
+	if (run->set.nmi) {
+		error = nmi_begin(name);
+		if (error) {
+			if (leaving)
+				(void)leave_end(leaving);
+			destroy(run);
+			return error;
+		}
+	}
 	w_heeds_urgency = set->urgent;
 	atomic64_set(&named, 0);
 	atomic64_set(&misnamed, 0);
@@ -833,6 +845,8 @@ static int torture(const char *name, const struct settings *set)
 	began = local_clock() - began;
 	end(run);
 	end_events();
+	if (run->set.nmi)
+		run->struck = nmi_end();
 	if (leaving)
 		run->left = leave_end(leaving);
 	if (!error) {
@@ -869,6 +883,7 @@ static bool set_one(struct settings *set, const char *key, size_t length, u32 va
 		{"stay", &set->stay, 0, 1},
 		{"signal", &set->signal, 0, 1},
 		{"leave", &set->leave, 0, 1000000},
+		{"nmi", &set->nmi, 0, 1},
 		{"reads", &set->reads, 0, 100},
 		{"fifo", &set->fifo, 0, 1},
 		{"move", &set->move, 0, 1},

@@ -75,6 +75,8 @@ void stock_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 #include <linux/init.h>
 #include <linux/kernel.h>
 #include <linux/mutex.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <linux/static_call.h>
 #include <linux/stop_machine.h>
 #include <linux/string.h>
@@ -211,14 +213,24 @@ early_initcall(begin);
 
 static void (*chosen_slowpath)(struct qspinlock *lock, u32 val);
 
+/*
+ * The slow path during a change. Nothing stops NMIs: they poll, as a fifth waiter does. That uses
+ * no node, and is the same under each choice.
+ */
 static void chosen_spin_lock_slowpath(struct qspinlock *lock, u32 val)
 {
+	if (in_nmi()) {
+		while (!queued_spin_trylock(lock))
+			cpu_relax();
+		return;
+	}
 	READ_ONCE(chosen_slowpath)(lock, val);
 }
 
 /*
- * The other CPUs are stopped with interrupts off. Waiters have preemption off, so there are none.
- * The nodes are cleared, since CFL's nodes carry a free mark where CNA's carry other data.
+ * The other CPUs are stopped with interrupts off. Waiters have preemption off, so only NMIs can be
+ * waiting, and these poll. The nodes are cleared, since CFL's nodes carry a free mark where CNA's
+ * carry other data.
  */
 static int switch_slowpath(void *slowpath)
 {
@@ -237,6 +249,8 @@ static void switch_choice(unsigned int next)
 {
 	chosen_slowpath = choices[choice].slowpath;
 	static_call_update(spin_slowpath, chosen_spin_lock_slowpath);
+	/* Ends with the last NMI that may wait in the former slow path. */
+	synchronize_rcu();
 	(void)stop_machine(switch_slowpath, choices[next].slowpath, NULL);
 	static_call_update(spin_slowpath, choices[next].slowpath);
 	choice = next;
