@@ -202,6 +202,7 @@ class Guest:
     boot: str = ""  # more boot parameters
     hypervisor: bool = False  # whether the CPUs show that they are a hypervisor's
     caches: int = 0  # last-level caches of a node, of cores with two threads; 0: not emulated
+    rival: str = ""  # the guest than which it moves no more cache lines, by exact counts
     disk: Path = None  # image of the root file system; default: none, the initramfs is the root
 
     def __post_init__(self):

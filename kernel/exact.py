@@ -120,6 +120,28 @@ def counts_of(names, results, lines):
     return counted
 
 
+def compared_moves(found, of_rival):
+    """A complaint if the counts @found have more moved lines than those @of_rival, which did the
+    same work; and both numbers.
+
+    >>> compared_moves(
+    ...     {"acquisitions": 8, "local": 1, "remote": 2}, {"acquisitions": 8, "local": 3, "remote": 0}
+    ... )
+    ('', '3, and 3')
+    >>> compared_moves(
+    ...     {"acquisitions": 8, "local": 2, "remote": 2}, {"acquisitions": 8, "local": 3, "remote": 0}
+    ... )
+    ('it moves more: 4, and 3', '4, and 3')
+    >>> compared_moves({"acquisitions": 8, "local": 2, "remote": 2}, None)
+    ('there is nothing to compare', '')
+    """
+    if not found or not of_rival or found["acquisitions"] != of_rival["acquisitions"]:
+        return "there is nothing to compare", ""
+    moved, others = [counts["local"] + counts["remote"] for counts in (found, of_rival)]
+    text = f"{moved}, and {others}"
+    return f"it moves more: {text}" if moved > others else "", text
+
+
 class Record:
     """The expected counts of the guests under @key."""
 

@@ -49,6 +49,15 @@ def built_kernel(variant, series, count):
         return patch.build(series) if variant == "patched" else own.build(variant, series)
 
 
+def compare_moves(guest, found, of_rival, count):
+    """Whether @guest moved at most as many cache lines, in each case, as its rival."""
+    for case in guest.cases:
+        count.case(
+            f"{guest.name}: {case.key}: moves no more lines than {guest.rival}",
+            *exact.compared_moves(found.get(case.key), of_rival.get(case.key)),
+        )
+
+
 def run_exact(chosen, image, tree, parts, names, accept, count):
     """Runs the guests @chosen with QEMU 10 and compares the counts @names with the recorded ones,
     or else with a second run."""
@@ -69,6 +78,7 @@ def run_exact(chosen, image, tree, parts, names, accept, count):
         results = [(case.key, result.text) for case, result in zip(guest.cases, results_in(lines))]
         return exact.counts_of(names, results, lines)
 
+    every = {}
     for guest in chosen:
         archive = initramfs(guest, [module, *parts])
         found, expected, of = (
@@ -92,6 +102,9 @@ def run_exact(chosen, image, tree, parts, names, accept, count):
                 "" if same else f"{first}, and {other}",
                 str(first),
             )
+        every[guest.name] = found
+        if guest.rival:
+            compare_moves(guest, found, every[guest.rival], count)
         if accept and found == expected:
             record.take(guest.name, found)
 
@@ -128,6 +141,7 @@ def own_groups(arguments, series):
         for group in groups:
             for guest in group.guests:
                 guest.name += f"-{series}"
+                guest.rival = guest.rival and f"{guest.rival}-{series}"
     return groups
 
 
@@ -159,7 +173,9 @@ def chosen_groups(parser, arguments, versions):
         if unknown:
             parser.error(f"there is no guest '{min(unknown)}'")
         for group in groups:
-            group.guests = [guest for guest in group.guests if guest.name in arguments.only]
+            kept = {guest.name for guest in group.guests if guest.name in arguments.only}
+            kept |= {guest.rival for guest in group.guests if guest.name in kept}
+            group.guests = [guest for guest in group.guests if guest.name in kept]
     return [group for group in groups if group.guests]
 
 

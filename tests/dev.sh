@@ -146,6 +146,8 @@ same "the packages of own kernels with BPF beyond those of all" \
 asked_for frob 2>/dev/null
 same "the status for a part that kernel/packages.py does not know" 1 $?
 same "which functions kernel/own.py finds unreplaced" "" "$(python3 -m doctest kernel/own.py)"
+same "which counts of cache lines kernel/exact.py finds too high" "" \
+	"$(python3 -m doctest kernel/exact.py)"
 same "which options kernel/deb.py finds changed" "" "$(python3 -m doctest kernel/deb.py)"
 same "what kernel/litmus.py and kernel/lkmm.py read" "" \
 	"$(python3 -m doctest kernel/litmus.py kernel/lkmm.py)"
