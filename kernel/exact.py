@@ -124,13 +124,10 @@ def compared_moves(found, of_rival):
     """A complaint if the counts @found have more moved lines than those @of_rival, which did the
     same work; and both numbers.
 
-    >>> compared_moves(
-    ...     {"acquisitions": 8, "local": 1, "remote": 2}, {"acquisitions": 8, "local": 3, "remote": 0}
-    ... )
+    >>> stock = {"acquisitions": 8, "local": 3, "remote": 0}
+    >>> compared_moves({"acquisitions": 8, "local": 1, "remote": 2}, stock)
     ('', '3, and 3')
-    >>> compared_moves(
-    ...     {"acquisitions": 8, "local": 2, "remote": 2}, {"acquisitions": 8, "local": 3, "remote": 0}
-    ... )
+    >>> compared_moves({"acquisitions": 8, "local": 2, "remote": 2}, stock)
     ('it moves more: 4, and 3', '4, and 3')
     >>> compared_moves({"acquisitions": 8, "local": 2, "remote": 2}, None)
     ('there is nothing to compare', '')
