@@ -92,6 +92,12 @@ An unknown name is reported in the log, and the kernel's own lock is used. All f
   [batch=N]`` each, at most 256; ``ADDRESS remove`` removes them.
 - On Linux 6.12 with BPF_JIT, BPF_EVENTS and DEBUG_INFO_BTF, a ``struct_ops`` map of the type
   ``pound_policy`` (``bpf_policy.c``) is a policy by its name. ``poundlock/policies`` lists them.
+- ``poundlock/threshold``, and the boot parameter of that name, bound the milliseconds for which
+  waiters of the holder's domain may bypass one of another domain under ``cna`` and ``shfl``: from 1
+  to 100000, by default 10.
+- ``poundlock/urgent``, and the boot parameter of that name: with 1, the default, no later waiter of
+  a spin lock bypasses one that waits in an interrupt handler, with interrupts off or at a real-time
+  or deadline priority; with 0 it may. ``cfl`` ignores this and the threshold.
 - ``poundlock/domain``, and the boot parameter of that name, choose which CPUs form a domain, whose
   waiters ``cna`` and ``shfl`` keep together: ``node``, ``llc``, ``cluster``, or ``auto``, the
   smallest of which the machine has several. ``poundlock/domains`` has their CPUs.
