@@ -62,6 +62,11 @@ void stock_spin_lock_slowpath(struct qspinlock *lock, u32 val);
 
 #undef native_queued_spin_lock_slowpath
 #undef queued_spin_lock_slowpath
+/*
+ * The hypervisors' slow path has renamed it: that one takes a free lock past the queue, whose head
+ * must be pending then. Our heads are not.
+ */
+#undef queued_spin_trylock
 
 #include "own_policy.h"
 

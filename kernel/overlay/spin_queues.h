@@ -13,6 +13,10 @@
 #include "part/shuffle.h"
 #include "tuning.h"
 
+#ifdef queued_spin_trylock
+#error "queued_spin_trylock() must only take a lock whose word is 0"
+#endif
+
 /* ---- Nodes ---- */
 
 /* A waiter's node, in a cache line of its own. */
