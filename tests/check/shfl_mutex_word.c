@@ -67,7 +67,7 @@ static bool shfl_enter(shfl_tail *tail, struct shfl_node *node, uint32_t note)
 	return !seen;
 }
 
-/* Returns any of @waiters, a thread. */
+/* Returns any one of the threads whose bits are in @waiters; not 0. */
 static uint32_t any_of(uintptr_t waiters)
 {
 	uint32_t thread = 0;
@@ -87,16 +87,16 @@ static W_ATOMIC(uint32_t) *shfl_leave(shfl_tail *tail, struct shfl_node *node, e
 {
 	struct shfl_node *seen = tail_of(1);
 	uintptr_t left;
-	uint32_t next = THREADS;
+	uint32_t next;
 
 	(void)node, (void)wait;
 	do {
 		left = (uintptr_t)seen - 1;
-		next = left ? any_of(left) : THREADS;
+		next = left ? any_of(left) : 0;
 	} while (
 		!w_compare_exchange_acq_rel(tail, &seen,
 					    left ? tail_of((uintptr_t)seen - bit_of(next)) : NULL));
-	return next == THREADS ? NULL : make_head(nodes()[next]);
+	return left ? make_head(nodes()[next]) : NULL;
 }
 
 static bool shfl_head_shuffles(struct shfl_node *node)
@@ -169,10 +169,6 @@ static void lock_and_unlock(enum wait wait)
 	check_assert(shfl_mutex_release(&M->lock, POLICY(wait)));
 }
 
-static void prepare(void)
-{
-}
-
 static void finish(void)
 {
 	check_outcome(0, NOTES->count);
@@ -187,12 +183,12 @@ WAYS(lock_2, TWICE(lock_and_unlock(wait)))
 #define COMPOSED .flags = CHECK_CLIENT_COMPOSED | CHECK_CLIENT_COMPLETE
 
 const struct check_client check_clients[] = {
-	ENTRY("2x1/park", lock_1_park, 2, "contended park", "2", prepare, finish,
+	ENTRY("2x1/park", lock_1_park, 2, "contended park", "2", NULL, finish,
 	      .flags = CHECK_CLIENT_PROMISES),
-	ENTRY("2x2/park", lock_2_park, 2, "contended park", "4", prepare, finish),
-	ENTRY("composed/3x1/park", lock_1_park, 3, "contended park close wake_late", "3", prepare,
+	ENTRY("2x2/park", lock_2_park, 2, "contended park", "4", NULL, finish),
+	ENTRY("composed/3x1/park", lock_1_park, 3, "contended park close wake_late", "3", NULL,
 	      finish, COMPOSED),
 	ENTRY("composed/4x1/park", lock_1_park, THREADS, "contended park close wake_late", "4",
-	      prepare, finish, COMPOSED),
+	      NULL, finish, COMPOSED),
 	{.name = NULL},
 };

@@ -8,15 +8,8 @@
  * is next, whether waiters are to go to the gate from then on, and whether a thread remembers that
  * it came through the gate, until it releases the lock.
  */
-#define LOCK shfl_ron
-#define LOCK_HEADER "shfl_ron.h"
-#define LOCK_TRAITS "none.h"
-#define LOCK_BARE
-#define GATES_WAYS 1u
-#define GATES_SETS 1u
-#define CHECK_COMMON 256
-#define CHECK_GATES (CHECK_COMMON + 64)
-#define COMMON_ROOM 1024
+#include "shfl_ron_gated.h"
+
 /* As in adapter.h. */
 #define SHFL_MAX_BATCH 3
 
@@ -176,12 +169,6 @@ static bool fail_to_take(struct shfl_mutex *lock, uint32_t *seen)
 #define shfl_ron_prefers_gate(lock, gate, sample) \
 	((void)(lock), (void)(gate), (void)(sample), any_choice())
 
-/* The notes of the threads, behind what else is in the common block; 0: none. */
-static uint32_t *note_of_thread(void)
-{
-	return (uint32_t *)w_common(0) + 8 + check_self();
-}
-
 static void forget(const void *lock);
 static bool remembers(const void *lock);
 
@@ -191,11 +178,6 @@ static bool remembers(const void *lock);
 #define w_remember(lock, note) (w_note_set(lock, note), true)
 #undef w_forget
 #define w_forget(lock) forget(lock)
-#undef w_note
-#define w_note(lock) ((void)(lock), *note_of_thread())
-#undef w_note_set
-#define w_note_set(lock, note) \
-	((void)(lock), *note_of_thread() = (note)&SHFL_RON_NOTE_GATED ? (note) : 0)
 
 #include "shfl_ron.h"
 
@@ -217,11 +199,6 @@ static bool remembers(const void *lock)
 }
 
 /* ---- The clients ---- */
-
-#define UNCHECKED_QUEUE
-#define MADE(lock) shfl_ron_turn(lock, shfl_ron_open(lock), true)
-/* These clients use only some of lock.c's functions. */
-#pragma GCC diagnostic ignored "-Wunused-function"
 
 static void prepare_parts(void);
 

@@ -9,41 +9,18 @@
  * So there are few enough states for three threads. And the clients with an order bound how often
  * the waiter in the mutex's queue is bypassed while the lock is handed over at the gate.
  */
-#define LOCK shfl_ron
-#define LOCK_HEADER "shfl_ron.h"
-#define LOCK_TRAITS "none.h"
-#define LOCK_BARE
-#define GATES_WAYS 1u
-#define GATES_SETS 1u
-#define CHECK_COMMON 256
-#define CHECK_GATES (CHECK_COMMON + 64)
-#define COMMON_ROOM 1024
-
-#include "check.h"
+#include "shfl_ron_gated.h"
 
 #undef w_has_own_cpu
 #define w_has_own_cpu() (check_self() != 0)
 #undef w_random
 #define w_random() 1u
 
-/* The notes of the threads, behind what else is in the common block; 0: none. */
-static inline uint32_t *note_of_thread(void)
-{
-	return (uint32_t *)w_common(0) + 8 + check_self();
-}
-
 #undef w_remembers
 #define w_remembers(lock) ((void)(lock), *note_of_thread() != 0)
-#undef w_note
-#define w_note(lock) ((void)(lock), *note_of_thread())
-#undef w_note_set
-#define w_note_set(lock, note) \
-	((void)(lock), *note_of_thread() = (note)&SHFL_RON_NOTE_GATED ? (note) : 0)
 #undef w_remember
 #define w_remember(lock, note) (check_self() % 2 ? (w_note_set(lock, note), true) : false)
 
-#define UNCHECKED_QUEUE
-#define MADE(lock) shfl_ron_turn(lock, shfl_ron_open(lock), true)
 #define ARRIVAL mutex.tail
 /* The head closes the lock at once. */
 #define ADJUST(policy) ((policy).patience = 0)
@@ -52,8 +29,6 @@ static inline uint32_t *note_of_thread(void)
  * lock before a holder looks for it.
  */
 #define BYPASSED(places) ORDERED_SINCE(close, (places)-1), .cpus = (places)
-/* These clients use only some of lock.c's functions. */
-#pragma GCC diagnostic ignored "-Wunused-function"
 
 #define BODIES "locks/shfl_ron_gates.h"
 #define CLIENTS                                                                                  \

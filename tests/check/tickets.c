@@ -34,10 +34,6 @@ static void take_turn(uint32_t self)
 	tickets_serve(&M->serving, (self + 1) * TICKETS_STEP, NULL, WAIT_PARK);
 }
 
-static void prepare(void)
-{
-}
-
 static void finish(void)
 {
 	check_outcome(0, NOTES->count);
@@ -47,10 +43,10 @@ static void finish(void)
 #define COMPOSED .flags = CHECK_CLIENT_COMPOSED | CHECK_CLIENT_COMPLETE
 
 const struct check_client check_clients[] = {
-	ENTRY("2", take_turn, 2, "park", "2", prepare, finish, .spurious = 1,
+	ENTRY("2", take_turn, 2, "park", "2", NULL, finish, .spurious = 1,
 	      .flags = CHECK_CLIENT_PROMISES),
-	ENTRY("3", take_turn, 3, "park wake_in_cs", "3", prepare, finish, .spurious = 1),
-	ENTRY("composed/3", take_turn, 3, "park wake_in_cs", "3", prepare, finish, COMPOSED),
-	ENTRY("composed/4", take_turn, 4, "park wake_in_cs", "4", prepare, finish, COMPOSED),
+	ENTRY("3", take_turn, 3, "park wake_in_cs", "3", NULL, finish, .spurious = 1),
+	ENTRY("composed/3", take_turn, 3, "park wake_in_cs", "3", NULL, finish, COMPOSED),
+	ENTRY("composed/4", take_turn, 4, "park wake_in_cs", "4", NULL, finish, COMPOSED),
 	{.name = NULL},
 };

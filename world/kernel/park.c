@@ -13,7 +13,7 @@
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
 
-/* ---- The kernel's macros here use a name that the world undefines. ---- */
+/* ---- Users of `current`, which the world undefines ---- */
 
 static void prepare_to_sleep(unsigned int state)
 {
