@@ -5,8 +5,8 @@ openings and spelling.
 
 Prose is the text of Markdown files outside code, and the comments of source files. In C, Python,
 shell, CMake and litmus tests a line is at most 100 columns wide, too; in Rust without its string
-literals, which rustfmt cannot break. Rows of tables and lines with an URL may be wider. Prints one line per
-violation, `FILE:LINE: error`, and exits with 1 if there are any.
+literals, which rustfmt cannot break. Rows of tables and lines with an URL may be wider. Prints one
+line per violation, `FILE:LINE: error`, and exits with 1 if there are any.
 
 Usage: prose.py [FILE...]    all tracked files by default
        prose.py --self-test  checks that each rule reports a seeded violation, and nothing else
@@ -73,9 +73,8 @@ def blanked(match):
 def markdown_blocks(text):
     text = GENERATED.sub(blanked, text)
     text = re.sub(r"(?ms)^ *```.*?^ *```", blanked, text)
-    text = re.sub(r"`[^`\n]*`", blanked, text)
     return [
-        Block(text.count("\n", 0, match.start()) + 1, match.group())
+        Block(text.count("\n", 0, match.start()) + 1, re.sub(r"`[^`\n]*`", blanked, match.group()))
         for match in re.finditer(r"(?:^(?!    )(?=.*\S).+\n?)+", text, re.MULTILINE)
     ]
 
@@ -256,6 +255,7 @@ SEEDED = [
     ("a.md", "The result, resp. the error.\n", "'resp.'"),
     ("a.md", "```\nanew\n```\n`anew`\n", ""),
     ("a.md", f"| {'x ' * 60}|\n", ""),
+    ("a.md", f"`name` {'x ' * 60}\n", "columns"),
 ]
 
 
