@@ -34,8 +34,12 @@
 #define WIDE_ENTRIES(title, body, ...)                  \
 	ENTRY(title "/spin", body##_spin, __VA_ARGS__), \
 		ENTRY(title "/park", body##_park, __VA_ARGS__)
-/* BRAVO has too many states to explore all of them: a bound on preemptions. */
+#ifdef LOCK_IS_SPECIFIED
+#define BOUND(bravo, others) .bound = 0
+#else
+/* BRAVO over a lock has too many states to explore all of them: a bound on preemptions. */
 #define BOUND(bravo, others) .bound = bravo
+#endif
 #define WORD (&M->lock.lock.word)
 #define FULL_TOGETHER "1 2" /* a biased reader does not need the reader count, which is full */
 #else
@@ -699,12 +703,12 @@ const struct check_client check_clients[] = {
 	ENTRIES("writers/2x2", writers_2, 2, "contended", "0", NULL, finish, .spurious = 1),
 	ENTRIES("both/2x1", both, 2, "contended", "1", NULL, finish, .spurious = 1,
 		.flags = CHECK_CLIENT_PROMISES),
-	ENTRIES("both/2x2", both_2, 2, "contended", "1", NULL, finish, .spurious = 1, BOUND(3, 0)),
-	ENTRIES("turns/2", turns, 2, "contended", "1 2", NULL, finish, .spurious = 1, BOUND(3, 0)),
+	ENTRIES("both/2x2", both_2, 2, "contended", "1", NULL, finish, .spurious = 1, BOUND(2, 0)),
+	ENTRIES("turns/2", turns, 2, "contended", "1 2", NULL, finish, .spurious = 1, BOUND(2, 0)),
 	ENTRIES("again/2", again, 2, "contended", "1", NULL, finish, .spurious = 1,
 		.flags = CHECK_CLIENT_PROMISES),
 	ENTRIES("again_later/2", again_later, 2, "contended" REVOKES, "1", NULL, finish,
-		.spurious = 1, BOUND(3, 0)),
+		.spurious = 1, BOUND(2, 0)),
 	ENTRIES("given/2", given, 2, "", "1", BEFORE, finish, .spurious = 1,
 		.flags = CHECK_CLIENT_PROMISES),
 	ENTRIES("try_read/2", try_read, 2, "", "0 1", NULL, finish, .spurious = 1,
@@ -726,43 +730,44 @@ const struct check_client check_clients[] = {
 	ENTRIES("fork/readers/2", fork_readers, 2, "", NULL, BEFORE, NULL,
 		.flags = CHECK_CLIENT_FORKS),
 	WIDE_ENTRIES("readers/3", readers, 3, "", "1 2 3", BEFORE, finish, .spurious = 0,
-		     BOUND(3, 0)),
+		     BOUND(2, 0)),
 	WIDE_ENTRIES("both/3x1", both, 3, "contended" REVOKED, "1 2", BEFORE, finish, .spurious = 0,
-		     BOUND(3, 0)),
+		     BOUND(2, 0)),
 	WIDE_ENTRIES("one_reader/3x1", one_reader, 3, "contended" REVOKED, "1", BEFORE, finish,
-		     .spurious = 0, BOUND(3, 0)),
+		     .spurious = 0, BOUND(2, 0)),
 	WIDE_ENTRIES("again/3", again, 3, "contended" REVOKED, "1", BEFORE, finish, .spurious = 0,
-		     BOUND(3, 3)),
+		     BOUND(2, 3)),
 	WIDE_ENTRIES("given/again", given_again, 3, "", "1", BEFORE, finish, .spurious = 0,
-		     BOUND(3, 0)),
-	WIDE_ENTRIES("given/3", given_both, 3, "", "0", BEFORE, finish, .spurious = 0, BOUND(3, 0)),
+		     BOUND(2, 0)),
+	WIDE_ENTRIES("given/3", given_both, 3, "", "0", BEFORE, finish, .spurious = 0, BOUND(2, 0)),
 	WIDE_ENTRIES("again/beside/3", again_beside, 3, "", "1 2", BEFORE, finish, .spurious = 0,
-		     BOUND(3, 0)),
+		     BOUND(2, 0)),
 	WIDE_ENTRIES("given/start/3", given_at_start, 3, "", "1", hold_reading, finish,
-		     .spurious = 0, BOUND(3, 0)),
+		     .spurious = 0, BOUND(2, 0)),
 	WIDE_ENTRIES("fork/given/3", fork_given, 3, "", NULL, hold_reading, NULL,
-		     .flags = CHECK_CLIENT_FORKS, BOUND(3, 0)),
+		     .flags = CHECK_CLIENT_FORKS, BOUND(2, 0)),
 	WIDE_ENTRIES("try_read/3", try_read, 3, "", "0 1 2", BEFORE, finish, .spurious = 0,
-		     BOUND(3, 0)),
+		     BOUND(2, 0)),
 	WIDE_ENTRIES("try_write/3", try_write, 3, "", "1", BEFORE, finish, .spurious = 0,
-		     BOUND(3, 0)),
+		     BOUND(2, 0)),
 	WIDE_ENTRIES("timed_read/3", timed_read, 3, "", "11 21", BEFORE, finish_timed,
-		     .spurious = 0, BOUND(3, 3)),
+		     .spurious = 0, BOUND(2, 3)),
 	WIDE_ENTRIES("timed_write/3", timed_write, 3, "", "10 11 20 21", BEFORE, finish_timed,
-		     .spurious = 0, BOUND(3, 3)),
+		     .spurious = 0, BOUND(2, 3)),
 	WIDE_ENTRIES("renewed/3", renewed, 3, "contended", "1", BEFORE, finish, .spurious = 0),
 	WIDE_ENTRIES("full/3", full, 3, "", FULL_TOGETHER, nearly_fill, finish_full, .spurious = 0,
-		     BOUND(3, 3)),
+		     BOUND(2, 3)),
 	WIDE_ENTRIES("freed/readers", freed_readers, 3, "contended", "3", BEFORE, finish_freed,
-		     BOUND(3, 3)),
+		     BOUND(2, 3)),
 	ENTRY("both/3x1/park/stirred", both_park, 3, "contended park", "1 2", BEFORE, finish,
-	      .spurious = 1, .bound = 3),
+	      .spurious = 1, BOUND(2, 3)),
 	WIDE_ENTRIES("fork/reader/3", fork_reader, 3, "fork_repair", NULL, BEFORE, finish,
-		     .flags = CHECK_CLIENT_FORKS, BOUND(3, 0)),
+		     .flags = CHECK_CLIENT_FORKS, BOUND(2, 0)),
 	WIDE_ENTRIES("fork/writer/3", fork_writer, 3, "fork_repair", NULL, BEFORE, finish,
-		     .flags = CHECK_CLIENT_FORKS, BOUND(3, 0)),
-#ifndef POUNDLOCK_BRAVO_H
-	ENTRY("both/4x1/spin", both_spin, 4, "contended", "1 2 3", NULL, finish, .bound = 2),
+		     .flags = CHECK_CLIENT_FORKS, BOUND(2, 0)),
+#if !defined(POUNDLOCK_BRAVO_H) || defined(LOCK_IS_SPECIFIED)
+	ENTRY("both/4x1/spin", both_spin, 4, "contended" REVOKED, "1 2 3", BEFORE, finish,
+	      .bound = 2),
 #endif
 	ENTRY("both/4x1/park", both_park, 4, "contended park", NULL, BEFORE, finish, .walks = 50000,
 	      .spurious = 1),

@@ -3,8 +3,9 @@
 //! the condition variable, of once, of the semaphore, of the recursive lock, of the kernel's spin
 //! lock, mutex, rwsem and sleeping, of the slow path for unmodified kernels, of futexes, of
 //! pthread's condition variable, of the program's policies, of the statistics' rows and tables, and
-//! of the control page; those of CFL with any order, in the kernel as well; lock.c for each lock
-//! with the lock's own clients; and rw.c for each readers-writer lock.
+//! of the control page; those of CFL with any order, in the kernel as well; those of BRAVO and the
+//! default lock beside specifications of other parts; lock.c for each lock with the lock's own
+//! clients; and rw.c for each readers-writer lock.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,6 +84,7 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("shfl_mutex_word", &["shfl_mutex.h"]),
         own("shfl_ron_parts", &["shfl_ron.h"]),
         own("shfl_ron_steady", &["shfl_ron.h"]),
+        own("bravo_any_rw", &["rw/bravo.h"]),
         own("hook", &["kernel/hook/queue.h", "world/kernel/pending.h"]),
     ];
     for lock in sources.locks()? {
