@@ -25,6 +25,7 @@ sys.dont_write_bytecode = True
 import installed  # noqa: E402
 import own  # noqa: E402
 import patch  # noqa: E402
+from report import Count  # noqa: E402
 
 TOOLS = [
     "dpkg-dev",
@@ -241,7 +242,10 @@ def parsed():
 def main():
     arguments = parsed()
     if arguments.boot:
-        return installed.check(arguments.folder)
+        count = Count()
+        installed.check(arguments.folder, count)
+        count.sum_up()
+        return count.failed > 0
     series = arguments.linux or own.SERIES[0]
     build(arguments.folder, series, arguments.flavour or FLAVOUR, arguments.reduced)
     return False

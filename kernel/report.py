@@ -12,10 +12,11 @@ CONSOLE_LINES = 40  # of the console of a guest that did not end
 
 
 class Count:
-    """Counts of passed and failed cases, and the duration of each part."""
+    """Counts of passed, failed and skipped cases, and the duration of each part."""
 
     def __init__(self):
-        self.passed = self.failed = 0
+        self.passed = self.failed = self.skipped = 0
+        self.failures = []  # the lines of failed cases
         self.seconds = {}
 
     @contextlib.contextmanager
@@ -35,15 +36,26 @@ class Count:
     def case(self, name, wrong, more=""):
         self.passed += not wrong
         self.failed += bool(wrong)
-        print(
-            f"{'FAIL' if wrong else 'ok  '} {name}{': ' if wrong or more else ''}{wrong or more}",
-            flush=True,
-        )
+        line = f"{name}{': ' if wrong or more else ''}{wrong or more}"
+        print(f"{'FAIL' if wrong else 'ok  '} {line}", flush=True)
+        if wrong:
+            self.failures.append(line)
+
+    def skip(self, what, why, cases):
+        """Counts @cases of @what as skipped."""
+        print(f"kernel: skipped {what}: {why}", flush=True)
+        self.skipped += cases
 
 
 def results_in(lines):
     matches = (re.match(r"@@ run (\d+) (.*)", line) for line in lines)
     return [Result(int(match.group(1)), match.group(2)) for match in matches if match]
+
+
+def number_of_cases(guest):
+    """The cases that judge_guest() counts."""
+    refused = sum(value != guest.uses[name] for name, value in guest.sets.items())
+    return 3 + len(guest.sets) + refused + len(guest.cases)
 
 
 def judge_guest(guest, lines, wrong, count):
