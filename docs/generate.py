@@ -11,6 +11,7 @@
                    killers.txt and survivors.txt in tests/check/; of the memory orders, by orders.py
   verification/    a page per lock: its clients, by explored.py
   kernel.md        cache lines that move, by transfers.py; the litmus tests, by kernel/litmus.py
+  results/kernel.md  whether the locks' sources have changed since each result, by kernel/every.py
 
 Every lock needs a page of its own in locks/. The order that a lock's header states must be that of
 core/locks.def, and the sizes that header and page state must be those of the library.
@@ -28,6 +29,7 @@ DOCS = pathlib.Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "kernel"))
+import every  # noqa: E402
 import explored  # noqa: E402
 import litmus  # noqa: E402
 import orders  # noqa: E402
@@ -297,6 +299,7 @@ def main():
     }
     written = {DOCS / name: filled(DOCS / name, parts) for name, parts in tables.items()}
     written[DOCS / "locks.md"] = with_keys(listing, written[DOCS / "locks.md"])
+    written[every.RESULTS] = every.document()
     written[ROOT / "README.md"] = filled(ROOT / "README.md", readme.parts())
     written |= {page: lock_page(page) for page in sorted((DOCS / "locks").glob("*.md"))}
     written |= {
