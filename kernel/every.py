@@ -212,7 +212,7 @@ def run(row):
     """Runs @row, and returns its result; None if nothing of it could be run."""
     print(f"==== {row.name}", flush=True)
     count, began = Count(), time.monotonic()
-    # What is built and run is what is here now, also if it changes meanwhile.
+    # The sources may change during the run.
     state = [f"`{commit()}`", f"`{digest(row.sources)}`"]
     if why := row.lacks():
         print(f"kernel: skipped {row.name}: {why}", flush=True)

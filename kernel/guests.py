@@ -406,6 +406,12 @@ def bpf_guests():
     }
     checks = [Case(f"{name} {text}", is_sound, "unverified", "") for name, text in refused.items()]
     checks += [Case(f"{name} {text}", is_sound, "ended", "") for name, text in ended.items()]
+    # Policies whose waiters wait for too long are stopped while they wait.
+    checks += [
+        Case(f"{kind} {lock}", is_sound, "/watchdog", "")
+        for kind in ("behind", "hold")
+        for lock in ("spin", "mutex")
+    ]
     live = [
         Case(f"{lock} {load}", within("reloads", 4 * 20, 4 * 20), "beside reloads 20")
         for lock, load in {

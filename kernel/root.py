@@ -67,6 +67,7 @@ def lay_root(guest, parts, folder):
         perf, *libraries = with_libraries(own.perf(BPF_SERIES))
         lay(folder, {"bin/perf": perf} | {path.relative_to("/"): path for path in libraries})
     if guest.loads:
+        shutil.copy(HERE / "guest/watchdog", folder)
         lay(folder, {path.relative_to("/"): path for path in with_libraries(BPFTOOL)})
     (folder / "runs").write_text("".join(f"{case.line}\n" for case in guest.cases))
 

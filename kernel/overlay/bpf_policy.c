@@ -15,6 +15,10 @@
  *
  * Nothing that a program returns can break a lock: the bound on bypass is part/shuffle.h's.
  *
+ * The longest wait: each wait is counted in the period of its policy in which it begins. A timer
+ * ends the periods, and the policy if a wait has lasted for OWN_POLICY_PERIODS whole ones and goes
+ * on. Waits that end are compared with the limit at once.
+ *
  * A policy's name is found in a slot that is never reused for another name, so that settings that
  * have its number stay valid. Without a program its locks use numa.
  *
@@ -30,6 +34,7 @@
 #include <linux/rcupdate.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
+#include <linux/timer.h>
 
 #include "accounts.h"
 #include "choice.h"
@@ -61,11 +66,16 @@ struct pound_policy {
 #define OWN_POLICY_LIMIT 1000u
 /* Calls in succession that last too long before the policy ends: interrupts lengthen calls too. */
 #define OWN_POLICY_STRIKES 8u
+/* Periods in the longest wait, and those whose waits are counted apart: a power of two. */
+#define OWN_POLICY_PERIODS 4u
+#define OWN_POLICY_COUNTED 8u
 
 struct own_policy_slot {
 	struct pound_policy __rcu *policy; /* NULL: none is loaded */
 	const char *stopped;               /* why the kernel ended the last one; NULL: it did not */
 	u32 strikes;
+	u32 period; /* written by the timer */
+	struct timer_list timer;
 	struct irq_work report;
 	char name[OWN_POLICY_NAME]; /* constant once the slot is named */
 };
@@ -73,8 +83,15 @@ struct own_policy_slot {
 static struct own_policy_slot own_policies[OWN_POLICY_MOST];
 static u32 own_policies_named; /* the first of them */
 static DEFINE_PER_CPU(u64, own_policy_calls[OWN_POLICY_MOST]);
+/*
+ * Waits that began on this CPU, less those that ended here, by the periods in which they began.
+ * Only the sums of all CPUs mean something.
+ */
+static DEFINE_PER_CPU(u32, own_policy_waits[OWN_POLICY_MOST][OWN_POLICY_COUNTED]);
 static DEFINE_PER_CPU(bool, own_policy_runs);
 DEFINE_STATIC_KEY_FALSE(own_policy_measures);
+
+static const char own_policy_waited_long[] = "a waiter waited for too long";
 
 /* Registrations. Not `tuning`: a registration must not wait for a write to debugfs. */
 static DEFINE_MUTEX(own_policy_loading);
@@ -150,13 +167,23 @@ u32 own_policy_note(u32 number, const void *lock, u32 held)
 	return min(rank, OWN_POLICY_RANK_MOST) | (policy->together ? OWN_POLICY_TOGETHER : 0);
 }
 
-void own_policy_waited(u32 number, u64 since)
+u32 own_policy_wait(u32 number)
+{
+	/* A caller that is delayed here has been waiting since that period, too. */
+	const u32 period = READ_ONCE(own_policies[number].period) % OWN_POLICY_COUNTED;
+
+	this_cpu_inc(own_policy_waits[number][period]);
+	return period;
+}
+
+void own_policy_waited(u32 number, u32 period, u64 since)
 {
 	struct own_policy_slot *slot = &own_policies[number];
 	const u64 waited = w_now() - since;
 	struct pound_policy *policy;
 	u32 limit;
 
+	this_cpu_dec(own_policy_waits[number][period]);
 	/* As own_policy_note(); a task that does not watch RCU does not see the policy end. */
 	if (!rcu_is_watching())
 		return;
@@ -165,9 +192,48 @@ void own_policy_waited(u32 number, u64 since)
 	if (policy) {
 		limit = own_policy_limit(policy->timeout_ms, OWN_POLICY_TIMEOUT);
 		if ((s64)waited > (s64)limit * NSEC_PER_MSEC)
-			own_policy_stop(slot, policy, "a waiter waited for too long");
+			own_policy_stop(slot, policy, own_policy_waited_long);
 	}
 	preempt_enable();
+}
+
+/* The jiffies of a period of @policy. */
+static unsigned long own_policy_jiffies(const struct pound_policy *policy)
+{
+	u32 limit = own_policy_limit(policy->timeout_ms, OWN_POLICY_TIMEOUT);
+
+	return DIV_ROUND_UP(msecs_to_jiffies(limit), OWN_POLICY_PERIODS);
+}
+
+/* Waits by policy @number that began in @period and go on. */
+static u32 own_policy_waiting(u32 number, u32 period)
+{
+	u32 sum = 0;
+	int cpu;
+
+	period %= OWN_POLICY_COUNTED;
+	for_each_possible_cpu(cpu) sum += READ_ONCE(per_cpu(own_policy_waits, cpu)[number][period]);
+	return sum;
+}
+
+/*
+ * Begins the next period, and ends a policy with a wait that began before the last
+ * OWN_POLICY_PERIODS. That may also be a wait by a former policy of the same name.
+ */
+static void own_policy_watch(struct timer_list *timer)
+{
+	struct own_policy_slot *slot = container_of(timer, struct own_policy_slot, timer);
+	/* The timer's interrupt protects RCU's readers. */
+	struct pound_policy *policy = rcu_dereference_sched(slot->policy);
+	const u32 period = slot->period + 1;
+
+	if (!policy)
+		return;
+	WRITE_ONCE(slot->period, period);
+	if (own_policy_waiting(slot - own_policies, period - OWN_POLICY_PERIODS - 1))
+		own_policy_stop(slot, policy, own_policy_waited_long);
+	else
+		mod_timer(timer, jiffies + own_policy_jiffies(policy));
 }
 
 int own_policy_number(const char *name)
@@ -333,6 +399,7 @@ static struct own_policy_slot *own_policy_slot_of(const char *name)
 		return NULL;
 	slot = &own_policies[own_policies_named];
 	init_irq_work(&slot->report, own_policy_report);
+	timer_setup(&slot->timer, own_policy_watch, 0);
 	strscpy(slot->name, name, OWN_POLICY_NAME);
 	/* release: pairs with the acquire of own_policy_number(); the name */
 	smp_store_release(&own_policies_named, own_policies_named + 1);
@@ -358,6 +425,7 @@ static int own_policy_register(void *data, struct bpf_link *link)
 		WRITE_ONCE(slot->stopped, NULL);
 		WRITE_ONCE(slot->strikes, 0);
 		rcu_assign_pointer(slot->policy, policy);
+		mod_timer(&slot->timer, jiffies + own_policy_jiffies(policy));
 	}
 	mutex_unlock(&own_policy_loading);
 	if (!error && policy->measures)

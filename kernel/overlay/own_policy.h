@@ -46,8 +46,14 @@ bool own_policy_is_loaded(u32 number);
  */
 u32 own_policy_note(u32 number, const void *lock, u32 held);
 
-/* Ends the policy @number if the caller, which has waited since @since, waited for too long. */
-void own_policy_waited(u32 number, u64 since);
+/* Begins a wait by policy @number. Returns the period to end it with. */
+u32 own_policy_wait(u32 number);
+
+/*
+ * Ends a wait that began in @period, and the policy @number if the caller, which has waited since
+ * @since, waited for too long.
+ */
+void own_policy_waited(u32 number, u32 period, u64 since);
 
 /* The number of the policy @name, or -1; and the name of a policy. */
 int own_policy_number(const char *name);

@@ -26,7 +26,9 @@ enum tuned { TUNED_SPIN, TUNED_MUTEX, TUNED_RWSEM, TUNED_KINDS };
 struct tuning {
 	enum policy policy;
 	u32 batch;
-	u64 since; /* under a loaded policy: the beginning of the wait */
+	/* Under a loaded policy: the beginning of the wait, and the policy's period then. */
+	u64 since;
+	u32 period;
 };
 
 /* A pair of settings in a word: policy + 1 in the lowest byte, batch above it. 0: not set. */
@@ -147,9 +149,12 @@ static inline struct tuning tuning_loaded(struct tuning by)
 #ifdef OWN_POLICIES
 	if (by.policy < POLICY_OWN)
 		return by;
-	by.since = w_now();
-	if (!own_policy_is_loaded(by.policy - POLICY_OWN))
+	if (!own_policy_is_loaded(by.policy - POLICY_OWN)) {
 		by.policy = POLICY_NUMA;
+		return by;
+	}
+	by.since = w_now();
+	by.period = own_policy_wait(by.policy - POLICY_OWN);
 #endif
 	return by;
 }
@@ -169,7 +174,7 @@ static inline void tuning_end(struct tuning by)
 {
 #ifdef OWN_POLICIES
 	if (by.policy >= POLICY_OWN)
-		own_policy_waited(by.policy - POLICY_OWN, by.since);
+		own_policy_waited(by.policy - POLICY_OWN, by.period, by.since);
 #endif
 }
 
