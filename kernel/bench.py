@@ -113,7 +113,8 @@ class Settings:
 
     def restore(self):
         for name, value in self.first.items():
-            write_setting(name, value)
+            if read_setting(name) != value:
+                write_setting(name, value)
 
     def guard(self, watched):
         """Restores the files at the end of the pipe @watched, and ends this process."""

@@ -199,6 +199,7 @@ class Guest:
     # Values of poundlock.NAME, and the choice that the kernel then reports, if it differs.
     sets: dict = field(default_factory=dict)
     uses: dict = None
+    refusal: str = "there is no such "  # the kernel's line about a value that it does not use
     boot: str = ""  # more boot parameters
     hypervisor: bool = False  # whether the CPUs show that they are a hypervisor's
     caches: int = 0  # last-level caches of a node, of cores with two threads; 0: not emulated
@@ -228,6 +229,11 @@ class Guest:
     def profiles(self):
         """Whether it runs perf."""
         return any(case.command.startswith("owners") for case in self.cases)
+
+    @property
+    def debugs(self):
+        """Whether it runs drgn."""
+        return any(case.command == "debugged" for case in self.cases)
 
     @property
     def raced(self):

@@ -240,6 +240,7 @@ def spin_guests():
             Case("native count=400 nmi=1", within("nmis", 1000, 10**9)),
             Case(f"native count=500 {ALWAYS}", order, BY_COUNT),
         ]
+        alone.cases.append(deep_case())
         if choice in ("cna", "shfl"):
             alone.cases += urgent_cases("native", cpus) + threshold_cases(cpus)
         if choice == "ron":
@@ -255,6 +256,15 @@ def spin_guests():
         )
         every += [alone, parallel]
     return every + [Guest("cfl-shares", 8, 4, "single", by_weight("spin"), {"spin": "cfl"})]
+
+
+def deep_case(counted="no_node"):
+    """In each round five contexts of a CPU wait at once, and the fifth one has no node."""
+    rounds = 40
+    whole = within("nested", rounds, rounds)
+    if counted:
+        whole = all_of(whole, within(counted, rounds, rounds))
+    return Case(f"native {rounds}", whole, "deep", "")
 
 
 def urgent_cases(lock, cpus, some=25, passed=None):
@@ -426,6 +436,7 @@ def bpf_guests():
         Guest("bpf-live", 8, 4, "single", live, ALL["shfl"]),
         Guest("bpf-live-parallel", 2, 2, "multi", live, ALL["shfl"]),
         *owners_guests(),
+        *debugged_guests(),
     ]
 
 
@@ -470,6 +481,22 @@ def owners_guests():
             ALL[choice],
         )
         for choice in ("stock", "shfl", "cfl")
+    ]
+
+
+def debugged_guests():
+    """Guests in which drgn reads the holders of a mutex and of an rwsem that change hands."""
+    right = all_of(within("named", 20, 10**9), within("misnamed", 0, 0), within("holders", 2, 3))
+    return [
+        Guest(
+            f"bpf-drgn-{choice}",
+            8,
+            4,
+            "single",
+            [Case(lock, right, "debugged", "") for lock in ("mutex", "rwsem")],
+            ALL[choice],
+        )
+        for choice in ("stock", "shfl")
     ]
 
 
@@ -755,7 +782,9 @@ def hook_guests():
         Case("native count=1000", loads, "beside hooks 20"),
         Case("native count=1000 nmi=1", all_of(loads, struck), "beside hooks 20"),
         Case(f"native count=500 {ALWAYS}", loads, "beside hooks 20"),
+        deep_case(counted=""),
         load,
+        deep_case(counted=""),
         Case("native count=1000", is_sound),
         Case("native:mutex count=100 threads=24", INTERRUPTED),
         Case("native:rwsem count=100 threads=24", SHARED),
@@ -786,6 +815,8 @@ def distribution_guests():
     functions for spin locks of hypervisors are unused: the hypervisor flag is hidden."""
     cases = [
         Case("native count=1000", is_sound),
+        Case(f"native count=1000 {ALWAYS}", within("waited", 1000, 10**9), "waiting"),
+        deep_case(),
         Case("native:mutex count=100 threads=24", INTERRUPTED),
         Case("native:rwsem count=100 threads=24", SHARED),
         *[locktorture(lock) for lock in ("spin_lock", "mutex_lock", "rwsem_lock")],
@@ -795,7 +826,38 @@ def distribution_guests():
     return [
         Guest(f"distribution-{name}", 8, 4, "single", cases, chosen, boot="preempt=full")
         for name, chosen in ALL.items()
+    ] + [hypervisor_guest()]
+
+
+def hypervisor_guest():
+    """A guest of that kernel with the hypervisor flag. QEMU provides no spin lock, so the kernel
+    uses its test-and-set lock, which never queues, instead of any choice. Mutex and rwsem are the
+    chosen ones."""
+    none = within("waited", 0, 0)
+    torture = locktorture("spin_lock")
+    cases = [
+        Case(f"native count=1000 {ALWAYS}", none, "waiting"),
+        Case("native count=1000", none, "waiting"),
+        Case(torture.run, all_of(torture.judge, none), torture.command, torture.more),
+        Case("spin Invalid_argument cna", is_sound, "refused", ""),
+        Case("spin Invalid_argument frob", is_sound, "refused", ""),
+        Case("the+kernel+refuses+spin=cna:+Invalid+argument", is_sound, "unmeasured", ""),
+        Case("native:mutex count=100 threads=24", INTERRUPTED),
+        Case("native:rwsem count=100 threads=24", SHARED),
+        *files(8, 20),
     ]
+    return Guest(
+        "distribution-hypervisor",
+        8,
+        4,
+        "single",
+        cases,
+        ALL["cna"],
+        ALL["cna"] | {"spin": "test-and-set"},
+        boot="preempt=full",
+        hypervisor=True,
+        refusal="not used: ",
+    )
 
 
 def patched_guests():

@@ -26,7 +26,7 @@ ROOT = HERE.parent
 SERIES = ["6.1", "6.12"]
 TOOLS = ["xz-utils", "bc", "flex", "bison", "libelf-dev"]
 # Further packages for the kernel with BPF and its programs.
-BPF_TOOLS = ["dwarves", "clang", "libbpf-dev", "bpftool", "libtraceevent-dev"]
+BPF_TOOLS = ["dwarves", "clang", "libbpf-dev", "bpftool", "libtraceevent-dev", "python3-drgn"]
 # Parts that the guests' perf does not have, so that it needs few libraries.
 WITHOUT = (
     "LIBPERL LIBPYTHON SLANG LIBUNWIND LIBNUMA LIBZSTD LZMA LIBCRYPTO LIBBABELTRACE LIBPFM4 "
@@ -84,6 +84,8 @@ VARIANTS = {
         "CONFIG_KPROBES=y",
         "CONFIG_KPROBE_EVENTS=y",
         "CONFIG_BPF_EVENTS=y",
+        # drgn reads the running kernel.
+        "CONFIG_PROC_KCORE=y",
         # perf's BPF programs use symbols of data.
         "CONFIG_KALLSYMS_ALL=y",
         "# CONFIG_DEBUG_INFO_NONE is not set",

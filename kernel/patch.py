@@ -104,8 +104,12 @@ An unknown name is reported in the log, and the kernel's own lock is used. All f
 - ``poundlock/events`` counts the locks' events, with the boot parameter ``poundlock.events``.
 
 Locks keep their size, their initialisers and their uncontended paths. ``ww_mutex`` is always the
-kernel's own, and so are the spin locks of a guest whose hypervisor provides them. The locks'
-promises and state diagrams are in the headers of ``kernel/locking/poundlock/``.
+kernel's own. On a hypervisor, a kernel with PARAVIRT may use the hypervisor's spin lock, or a
+test-and-set lock, instead of any choice. Then ``poundlock/spin`` is ``paravirt`` or
+``test-and-set``, a choice at boot is reported in the log, and writes of other choices than
+``stock`` fail with EINVAL. On KVM and Xen ``nopvspin`` lets the choice have effect.
+
+The locks' promises and state diagrams are in the headers of ``kernel/locking/poundlock/``.
 """
 
 

@@ -74,7 +74,7 @@ def judge_guest(guest, lines, wrong, count):
         )
         if value != uses:
             refused = [
-                line for line in lines if f"poundlock.{name}={value}: there is no such " in line
+                line for line in lines if f"poundlock.{name}={value}: {guest.refusal}" in line
             ]
             count.case(f"{guest.name}: the kernel says so", "" if refused else "it does not")
     for number, case in enumerate(guest.cases):

@@ -12,6 +12,7 @@ import own
 from parts import BPF_SERIES, BUILD, HERE, ROOT, output
 
 BPFTOOL = Path("/usr/sbin/bpftool")
+OWNERS = HERE / "guest/owners.py"
 
 # For kernel/bench.py in a guest.
 PYTHON = "python3.11"
@@ -34,6 +35,13 @@ def lay(folder, files):
         shutil.copy(file, folder / place)
 
 
+def drgn_files():
+    """drgn with its libraries, from Debian's package."""
+    paths = [Path(path) for path in output(["dpkg-query", "-L", "python3-drgn"]).splitlines()]
+    (library,) = (path for path in paths if path.suffix == ".so")
+    return [*with_libraries(library), *(path for path in paths if path.suffix == ".py")]
+
+
 def python_files():
     """The interpreter, its libraries and its modules, from Debian's packages."""
     packages = [f"lib{PYTHON}-minimal", f"lib{PYTHON}-stdlib"]
@@ -44,11 +52,9 @@ def python_files():
     ]
 
 
-def lay_python(folder):
-    """Copies Python, kernel/bench.py and what it imports into the guest's @folder."""
-    files = {path.relative_to("/"): path for path in python_files()}
-    files |= {Path("poundlock") / place: file for place, file in MEASURING.items()}
-    lay(folder, files)
+def lay_python(folder, files):
+    """Copies Python and @files into the guest's @folder."""
+    lay(folder, {path.relative_to("/"): path for path in python_files()} | files)
     (folder / "bin/python3").symlink_to(f"/usr/bin/{PYTHON}")
 
 
@@ -62,7 +68,11 @@ def lay_root(guest, parts, folder):
         shutil.copy(part, folder)
     shutil.copy(HERE / "guest/init", folder / "init")
     if guest.measures:
-        lay_python(folder)
+        lay_python(folder, {Path("poundlock") / place: file for place, file in MEASURING.items()})
+    if guest.debugs:
+        vmlinux = own.configuration("bpf", BPF_SERIES)[1] / "vmlinux"
+        files = {path.relative_to("/"): path for path in drgn_files()}
+        lay_python(folder, files | {OWNERS.name: OWNERS, vmlinux.name: vmlinux})
     if guest.profiles:
         perf, *libraries = with_libraries(own.perf(BPF_SERIES))
         lay(folder, {"bin/perf": perf} | {path.relative_to("/"): path for path in libraries})

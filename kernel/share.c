@@ -3,7 +3,7 @@
  * Measures how user-space tasks in cgroups share the time of one kernel lock, through debugfs's
  * poundlock_torture/share:
  *
- *	echo "begin TASKS MILLISECONDS LOCK" >share     LOCK: mutex or spin
+ *	echo "begin TASKS MILLISECONDS LOCK" >share     LOCK: mutex, rwsem or spin
  *	echo "CLASS MICROSECONDS" >share                by each of the tasks
  *	cat share
  *
@@ -18,6 +18,7 @@
 #include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/rwsem.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/seq_file.h>
@@ -31,6 +32,7 @@
 #define LONGEST_LINE 64
 
 static DEFINE_MUTEX(shared_mutex);
+static DECLARE_RWSEM(shared_rwsem);
 static DEFINE_SPINLOCK(shared_spin);
 
 static void take_mutex(void)
@@ -41,6 +43,16 @@ static void take_mutex(void)
 static void give_mutex(void)
 {
 	mutex_unlock(&shared_mutex);
+}
+
+static void take_rwsem(void)
+{
+	down_write(&shared_rwsem);
+}
+
+static void give_rwsem(void)
+{
+	up_write(&shared_rwsem);
 }
 
 static void take_spin(void) __acquires(&shared_spin)
@@ -58,6 +70,7 @@ static const struct shared {
 	void (*take)(void), (*give)(void);
 } locks[] = {
 	{"mutex", take_mutex, give_mutex},
+	{"rwsem", take_rwsem, give_rwsem},
 	{"spin", take_spin, give_spin},
 };
 

@@ -313,11 +313,14 @@ static noinline void __lockfunc cfl_spin_lock_slowpath(struct qspinlock *word, u
 	arrival = cfl_arrive_billed(lock);
 	if (cfl_steal(lock, arrival))
 		goto taken;
-	while (!(place = cfl_claim_place())) {
+	place = cfl_claim_place();
+	if (unlikely(!place))
 		lockevent_inc(lock_no_node);
+	while (!place) {
 		if (queued_spin_trylock(word))
 			goto taken;
 		cpu_relax();
+		place = cfl_claim_place();
 	}
 	cfl_queue(lock, place, arrival);
 taken:

@@ -155,23 +155,54 @@ static unsigned int wanted;
 
 static bool has_memory; /* the world's */
 
-/* Whether spin locks are the kernel's own, and not those of a hypervisor. */
-static bool is_native(void)
+/*
+ * In a guest, the kernel may use another lock than any choice: one that its hypervisor provides, or
+ * stock's test-and-set lock on hypervisors that provide none (virt_spin_lock()). That is settled
+ * before begin().
+ */
+static const struct foreign {
+	const char *name, *reason;
+} paravirtual = {"paravirt", "this hypervisor's CPUs use its own spin lock"},
+  test_and_set = {"test-and-set", "this hypervisor's CPUs use stock's test-and-set spin lock"};
+
+/* The lock that is used instead of any choice; NULL: none. */
+static const struct foreign *foreign_lock(void)
 {
 #ifdef CONFIG_PARAVIRT_SPINLOCKS
-	return pv_is_native_spin_unlock();
-#else
-	return true;
+	if (!pv_is_native_spin_unlock())
+		return &paravirtual;
 #endif
+#ifdef virt_spin_lock
+	if (static_key_enabled(&virt_spin_lock_key))
+		return &test_and_set;
+#endif
+	return NULL;
 }
 
-/* Whether the machine fits the choice: the slots that ron's word can tell apart are limited. */
-static bool can_use(unsigned int which)
+/* The reason why the machine cannot use the choice; NULL: it can. */
+static const char *reason_against(unsigned int which)
 {
-	if (!has_memory || !is_native())
-		return choices[which].slowpath == stock_spin_lock_slowpath;
-	return choices[which].slowpath != ron_spin_lock_slowpath ||
-	       ron_shared_slots() <= RON_SHARED_MOST;
+	const struct foreign *foreign = foreign_lock();
+
+	if (choices[which].slowpath == stock_spin_lock_slowpath)
+		return NULL;
+	if (foreign)
+		return foreign->reason;
+	if (!has_memory)
+		return "there is no memory for it";
+	/* The slots that ron's word can tell apart are limited. */
+	if (choices[which].slowpath == ron_spin_lock_slowpath &&
+	    ron_shared_slots() > RON_SHARED_MOST)
+		return "there are too many CPUs";
+	return NULL;
+}
+
+/* The name of the spin lock in use. */
+static const char *name_in_use(void)
+{
+	const struct foreign *foreign = foreign_lock();
+
+	return foreign ? foreign->name : choices[READ_ONCE(choice)].name;
 }
 
 /* The index of the choice @name; ARRAY_SIZE(choices) if there is none. */
@@ -200,16 +231,17 @@ early_param("poundlock.spin", choose);
 /* Runs before the other CPUs start, while there are no waiters. */
 static int __init begin(void)
 {
+	const char *reason;
+
 	has_memory = w_start();
-	if (!can_use(wanted)) {
-		pr_err("poundlock: no memory, too many CPUs, or a hypervisor's spin locks: not "
-		       "%s, but the stock spin lock is used\n",
-		       choices[wanted].name);
+	reason = reason_against(wanted);
+	if (reason) {
+		pr_err("poundlock.spin=%s: not used: %s\n", choices[wanted].name, reason);
 		wanted = 0;
 	}
 	choice = wanted;
 	static_call_update(spin_slowpath, choices[choice].slowpath);
-	pr_info("poundlock: spin locks by %s\n", choices[choice].name);
+	pr_info("poundlock: spin locks by %s\n", name_in_use());
 	return 0;
 }
 early_initcall(begin);
@@ -281,13 +313,16 @@ static ssize_t spin_write(struct file *file, const char __user *from, size_t siz
 {
 	char buffer[LONGEST_NAME], *name;
 	int error = choice_read(buffer, from, size, &name);
+	const char *reason;
 	unsigned int found;
 
 	if (error)
 		return error;
 	found = find_choice(name);
-	if (found == ARRAY_SIZE(choices) || !can_use(found))
-		return -EINVAL;
+	reason =
+		found == ARRAY_SIZE(choices) ? "there is no such spin lock" : reason_against(found);
+	if (reason)
+		return refuse("spin", name, -EINVAL, reason);
 	mutex_lock(&switching);
 	wanted = found;
 	apply_choice();
@@ -297,7 +332,7 @@ static ssize_t spin_write(struct file *file, const char __user *from, size_t siz
 
 static int spin_show(struct seq_file *file, void *unused)
 {
-	seq_printf(file, "%s\n", choices[READ_ONCE(choice)].name);
+	seq_printf(file, "%s\n", name_in_use());
 	return 0;
 }
 
