@@ -46,7 +46,8 @@ unmodified kernel: hook-order, hook-torture, hook-parallel and, with --exact, ex
 hook-alone and hook-hypervisor, in which it must be refused.
 
 --distribution builds a kernel with PREEMPT_DYNAMIC, HZ=250 and PARAVIRT_SPINLOCKS, as distributions
-do, and boots it with preempt=full: distribution-CHOICE.
+do, and boots it with preempt=full: distribution-CHOICE, and distribution-hypervisor, whose CPUs
+show that they are a hypervisor's.
 
 --patched builds a kernel from sources to which the patches of patch.py are applied: patched. It
 also checks that the packages of deb.py keep Debian's configurations, where linux-config-* is
@@ -56,8 +57,9 @@ installed.
 all of that: checked-CHOICE. --kcsan builds a kernel that detects data races: kcsan-CHOICE, and
 -parallel, for each choice but stock. --bpf builds a kernel 6.12 that loads policies as BPF
 programs: bpf, bpf-order, bpf-live and bpf-live-parallel; in bpf-owners-CHOICE perf names holders of
-locks. --exact runs exact-8, exact-16, exact-32, with --own exact-CHOICE and exact-2-CHOICE, and
-with --bpf bpf-exact, under QEMU 10, whose counts are reproducible (exact.py).
+locks, and in bpf-drgn-CHOICE drgn does. --exact runs exact-8, exact-16, exact-32, with --own
+exact-CHOICE and exact-2-CHOICE, and with --bpf bpf-exact, under QEMU 10, whose counts are
+reproducible (exact.py).
 """
 
 import functools

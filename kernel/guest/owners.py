@@ -18,7 +18,7 @@ from drgn import Object, Program
 
 SHARE = Path("/sys/kernel/debug/poundlock_torture/share")
 TASKS, SECONDS, HOLD = 3, 20, 2
-FLAGS = 7  # the lowest bits of an owner
+MASK = 2**64 - 8  # of an owner, whose lowest bits are flags
 TYPES = {"mutex": "struct mutex", "rwsem": "struct rw_semaphore"}
 
 
@@ -44,14 +44,13 @@ def hold_in_turn(number):
 
 def running(tasks):
     """Those of @tasks that run now."""
-    states = {pid: Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] for pid in tasks}
-    return [pid for pid, state in states.items() if state == "R"]
+    return [pid for pid in tasks if ") R " in Path(f"/proc/{pid}/stat").read_text()]
 
 
 def sample(lock, tasks):
-    """What a read of the owner of @lock is, and the named task."""
+    """The kind of a read of the owner of @lock, and the task that it named."""
     before = running(tasks)
-    owner = lock.owner.counter.value_() & ~FLAGS
+    owner = lock.owner.counter.value_() & MASK
     if len(before) != 1 or running(tasks) != before:
         return "unclear", None
     if not owner:
