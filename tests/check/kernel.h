@@ -254,6 +254,17 @@ typedef struct {
 #define raw_spin_unlock_irqrestore(lock, flags) \
 	((void)(flags), smp_store_release(&(lock)->locked, 0))
 
+typedef raw_spinlock_t spinlock_t;
+
+#define spin_lock_init(lock) raw_spin_lock_init(lock)
+#define spin_lock(lock)                               \
+	do {                                          \
+		unsigned long flags_;                 \
+		raw_spin_lock_irqsave(lock, flags_);  \
+		(void)flags_;                         \
+	} while (0)
+#define spin_unlock(lock) smp_store_release(&(lock)->locked, 0)
+
 typedef atomic64_t atomic_long_t;
 #define atomic_long_read(p) READ_ONCE((p)->counter)
 

@@ -29,9 +29,12 @@ void *w_node_claim(void);
 #include "ttas.h"
 
 #define BUCKET_BITS 0
-#define NODE_SHARES 2u
-#define SHARE_NODES 2u
+#define CHUNK_NODES 2u
+static u32 most_chunks(void);
+#define MOST_CHUNKS most_chunks()
 #define TASK_RUNNING 0u
+
+#include "../../world/kernel/nodes.h"
 
 struct bucket {
 	raw_spinlock_t lock;
@@ -44,7 +47,9 @@ struct task_struct {
 
 struct memory {
 	struct bucket buckets[1 << BUCKET_BITS];
-	struct w_node task_nodes[NODE_SHARES * SHARE_NODES];
+	struct node_list nodes;
+	struct node_chunk chunks[3]; /* the first one is in the list from the start */
+	u32 chunks_used;	     /* with the list locked */
 	struct task_struct tasks[MOST_TASKS];
 	struct ttas lock;
 	struct sema sema;
@@ -57,7 +62,8 @@ struct memory {
 struct notes {
 	uint32_t entered, interrupted, users, sleeps;
 	bool interruptible[MOST_TASKS]; /* the state of its task, by thread */
-	bool users_differ;              /* the last thread's has a share of its own */
+	uint32_t other;                 /* the thread of another user; 0: none */
+	uint32_t most_chunks, memory;   /* of a user; of all */
 };
 
 #define M check_shared(struct memory)
@@ -68,14 +74,34 @@ struct notes {
 /* ---- The scheduler ---- */
 
 #define buckets M->buckets
-#define task_nodes M->task_nodes
 #define get_current() (&M->tasks[SELF])
 #define hash_ptr(address, bits) ((void)(address), 0)
 #define MAX_SCHEDULE_TIMEOUT 0
 
-static uint32_t node_share(void)
+static u64 node_user(void)
 {
-	return NOTES->users_differ && SELF == 2;
+	return SELF && SELF == NOTES->other;
+}
+
+static u32 most_chunks(void)
+{
+	return NOTES->most_chunks;
+}
+
+/* All users collide. */
+static struct node_list *node_list_of(u64 user)
+{
+	return &M->nodes;
+}
+
+static struct node_chunk *new_chunk(void)
+{
+	return M->chunks_used < NOTES->memory ? &M->chunks[M->chunks_used++] : NULL;
+}
+
+static void nodes_start(void)
+{
+	chunk_add(&M->nodes, &M->chunks[M->chunks_used++], NOBODY);
 }
 
 static void prepare_to_sleep(unsigned int state)
@@ -218,18 +244,29 @@ static void two_addresses(uint32_t self)
 		w_park(&M->words[self - 1], 0, NULL);
 }
 
-/* Each uses a node of its share of the pool alone. */
+/* Each uses a node of its user's alone. */
 static void claim(uint32_t self)
 {
 	struct w_node *node = w_node_claim();
+	const struct node_chunk *chunk = M->chunks;
 
+	(void)self;
 	if (!node) {
 		(void)check_add(&NOTES->interrupted, 1);
 		return;
 	}
-	node->rest[0] = (char)self;
-	check_assert(node->rest[0] == (char)self);
-	smp_store_release(&node->status, 0);
+	while (node < chunk->nodes || node >= chunk->nodes + CHUNK_NODES)
+		chunk++;
+	check_assert(READ_ONCE(chunk->user) == node_user());
+	node->rest[0] = (char)SELF;
+	check_assert(node->rest[0] == (char)SELF);
+	pool_free(node);
+}
+
+static void claim_twice(uint32_t self)
+{
+	claim(self);
+	claim(self);
 }
 
 /* ---- Starts and ends ---- */
@@ -238,12 +275,33 @@ static void prepare(void)
 {
 	w_park_start();
 	NOTES->users = 2;
+	NOTES->most_chunks = 1;
+	NOTES->memory = 3;
 }
 
 static void prepare_users(void)
 {
 	prepare();
-	NOTES->users_differ = true;
+	NOTES->other = 2;
+}
+
+static void prepare_two_users(void)
+{
+	prepare();
+	NOTES->other = 1;
+}
+
+/* Users take over each other's chunk. */
+static void prepare_poor(void)
+{
+	prepare_two_users();
+	NOTES->memory = 1;
+}
+
+static void prepare_rich(void)
+{
+	prepare();
+	NOTES->most_chunks = 2;
 }
 
 static void prepare_held(void)
@@ -276,6 +334,10 @@ const struct check_client check_clients[] = {
 	ENTRY("all/3", post_to_all, 3, "unpark", "00 10", prepare, finish, .bound = 2),
 	ENTRY("pool/2", claim, 2, NULL, "00", prepare, finish),
 	ENTRY("pool/3", claim, 3, NULL, "00 01", prepare, finish),
+	ENTRY("pool/rich/3", claim, 3, NULL, "00", prepare_rich, finish),
+	ENTRY("pool/users/2", claim_twice, 2, NULL, "00", prepare_two_users, finish),
 	ENTRY("pool/users/3", claim, 3, NULL, "00", prepare_users, finish),
+	ENTRY("pool/poor/2", claim_twice, 2, NULL, "00 01 02", prepare_poor, finish),
+	ENTRY("pool/poor/3", claim, 3, NULL, "00 01 02", prepare_poor, finish),
 	{.name = NULL},
 };

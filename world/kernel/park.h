@@ -6,9 +6,9 @@
 void w_park_start(void);
 
 /*
- * A node for a waiter that may leave it in its queue, from a pool for all tasks, any of which may
- * return it. NULL if the pool is empty: the waiter then keeps its node on its stack, and must not
- * leave.
+ * A node for a waiter that may leave it in its queue, from the pool of the current task's user
+ * (nodes.h). Any task may return it. NULL if the user has no more: the waiter then keeps its node on
+ * its stack, and must not leave. Not in modules, whose waiters do not leave.
  */
 void *w_node_claim(void);
 

@@ -6,8 +6,8 @@
  * in interrupt handlers.
  *
  * Included by park.c, and by the model checker's clients (tests/check/kernel_park.c). The including
- * file defines struct bucket and buckets[], BUCKET_BITS, task_nodes[], SHARE_NODES, node_share(),
- * prepare_to_sleep() and sleep_for().
+ * file defines struct bucket and buckets[], BUCKET_BITS, nodes_start(), prepare_to_sleep() and
+ * sleep_for().
  */
 
 /* On its task's stack; in a list until it is woken. */
@@ -25,6 +25,7 @@ void w_park_start(void)
 		raw_spin_lock_init(&buckets[i].lock);
 		INIT_LIST_HEAD(&buckets[i].sleepers);
 	}
+	nodes_start();
 }
 
 static struct bucket *bucket_of(const void *address)
@@ -107,31 +108,4 @@ void w_unpark_all(W_ATOMIC(uint32_t) *p)
 	expect_no_preemption();
 	while (wake_one(p))
 		;
-}
-
-/* ---- Nodes of waiters that may leave ---- */
-
-/*
- * The pool has a share of SHARE_NODES for each user, or for several. An interrupted wait keeps its
- * node until the waiters before it have had their turn. So a user can empty a share, but not those
- * of others.
- */
-
-/* Distance between the CPUs' starting points. */
-#define NODES_APART 37u
-
-void *w_node_claim(void)
-{
-	struct w_node *share = task_nodes + node_share() * SHARE_NODES, *node;
-	u32 first = raw_smp_processor_id() * NODES_APART, i;
-
-	for (i = 0; i < SHARE_NODES; i++) {
-		node = &share[(first + i) % SHARE_NODES];
-		/*
-		 * acquire: pairs with the release that freed the node; its previous user's accesses
-		 */
-		if (!READ_ONCE(node->status) && !cmpxchg_acquire(&node->status, 0, U32_MAX))
-			return node;
-	}
-	return NULL;
 }
