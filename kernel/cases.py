@@ -99,7 +99,7 @@ SHARED = all_of(INTERRUPTED, within("together", 1, 10**9), within("downgrades", 
 NAMES = all_of(INTERRUPTED, within("named", 1, 10**9), within("misnamed", 0, 0))
 NAMELESS = all_of(INTERRUPTED, within("named", 0, 0))
 
-# Interrupted waits that stay in a queue for a run: more than a user's share of the pool has nodes.
+# Interrupted waits that stay in a queue for a run: more than a user has nodes.
 LEFT = 1200
 CROWDED = all_of(
     *[within(name, 0, 0) for name in ("placeless", "deaf", "pinned")],
@@ -182,8 +182,34 @@ def by_weight(lock):
 
 
 def crowded_case(lock):
-    """The torture of @lock without nodes in root's share of the pool. Other users have theirs."""
+    """The torture of @lock without nodes of root. Other users have theirs."""
     return Case(f"native:{lock} count=30 threads=24 leave={LEFT}", CROWDED)
+
+
+ROUNDS = 4
+
+
+def interrupted_cases(lock):
+    """A user's interrupted waits use up its nodes, all of which return, but no nodes of others. An
+    interrupted read of a terminal may have taken none, so that there may be more of them."""
+    kinds = {"mutex": ["tty", "mutex"], "rwsem": ["folder"]}[lock]
+    judge = all_of(
+        within("deaf", 0, 0),
+        within("later", 0, 0),
+        within("emptied", ROUNDS, ROUNDS),
+        within("least", 500, 10**9),
+    )
+    few = within("most", 0, 567)
+    return [
+        Case(
+            f"{kind} {user} {ROUNDS}",
+            judge if kind == "tty" else all_of(judge, few),
+            "interrupted",
+            "",
+        )
+        for kind in kinds
+        for user in ("user", "space", "rooted")
+    ]
 
 
 WAIT_WOUND = Case("ww_mutex", says("All ww mutex selftests passed"), "ww_mutex", "")

@@ -11,7 +11,7 @@ import own
 import patch
 from kinds import KINDS, Kind
 from machine import run_guest
-from parts import BUILD, build_policies, build_stress, kernel_image, release
+from parts import BUILD, build_policies, build_programs, kernel_image, release
 from report import checked_module, judge_guest, number_of_cases, results_in
 from root import initramfs
 
@@ -169,14 +169,14 @@ def run_group(group, count, accept=False):
     parts, own_parts = [], []
     if group.variant:
         built = built_kernel(group.variant, group.series, count)
-        image, tree, parts = built.image, built.tree, [*built.modules, build_stress()]
+        image, tree, parts = built.image, built.tree, [*built.modules, *build_programs()]
         if group.variant == "patched":
             check_packages(group.series, count)
     if group.variant == "bpf":
         own_parts = build_policies()
     if group.kind.hook:
         own_parts = [checked_module(image, tree, count, "poundlock_hook", "hook")]
-        parts = [build_stress()]
+        parts = build_programs()
     if group.kind.exact:
         run_exact(group, image, tree, own_parts, accept, count)
     else:

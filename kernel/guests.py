@@ -89,6 +89,7 @@ from cases import (
     all_of,
     by_weight,
     crowded_case,
+    interrupted_cases,
     is_caught,
     is_refused,
     is_sound,
@@ -299,13 +300,14 @@ def sleeping_guests(lock, own_tests, choices):
         chosen = {lock: choice}
         # More threads than CPUs, which interrupt each other.
         torture = Case(f"native:{lock} count=300 threads=24", judged)
+        crowd = [crowded_case(lock), *([] if choice == "stock" else interrupted_cases(lock))]
         every.append(
             Guest(
                 f"{lock}-{choice}",
                 8,
                 4,
                 "single",
-                [torture, crowded_case(lock), *own_tests, *more, *files(16, 60)],
+                [torture, *crowd, *own_tests, *more, *files(16, 60)],
                 chosen,
             )
         )

@@ -17,7 +17,7 @@ import own
 from cases import INTERRUPTED, SHARED, Case, Guest, is_sound, within
 from guests import files
 from machine import run_guest
-from parts import build_stress
+from parts import build_programs
 from report import checked_module, judge_guest
 from root import lay_root
 
@@ -183,7 +183,7 @@ def built_module(headers, release, count):
 
 def check_boot(system, release, module, count):
     guest = Guest("deb", 4, 2, "single", cases(), CHOICES)
-    lay_root(guest, [module, build_stress()], system.root / "poundlock")
+    lay_root(guest, [module, *build_programs()], system.root / "poundlock")
     lines, wrong = system.boot(guest, release)
     count.case("deb: the kernel is the package's", same(release, marked(lines, "release")))
     judge_guest(guest, lines, wrong, count)

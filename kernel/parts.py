@@ -23,6 +23,7 @@ PACKAGES = [
 ]
 
 STRESS = HERE / "guest/stress.c"
+INTERRUPTED = HERE / "guest/interrupted.c"
 # Policies as BPF programs: the examples, with the header of all, and those of the tests.
 POLICIES = [HERE / "policies", HERE / "guest/policies"]
 # The only series whose kernel has them.
@@ -126,16 +127,21 @@ def locks():
     return [name for name in names if name not in others]
 
 
-def build_stress():
-    """Builds the guests' only program."""
-    program = BUILD / "stress"
+def build_program(source):
+    """Builds a program of the guests."""
+    program = BUILD / source.stem
     BUILD.mkdir(parents=True, exist_ok=True)
     subprocess.run(
-        ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-o", program, STRESS],
+        ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-o", program, source],
         check=True,
         timeout=BUILD_LIMIT,
     )
     return program
+
+
+def build_programs():
+    """Builds the load on files and memory, and the waits that are interrupted."""
+    return [build_program(STRESS), build_program(INTERRUPTED)]
 
 
 def build_policies():

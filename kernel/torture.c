@@ -83,6 +83,7 @@
 #include "poundlock.h"
 #include "share.h"
 #include "spin.h"
+#include "stall.h"
 #include "world.h"
 
 #undef pr_fmt
@@ -1037,11 +1038,13 @@ static int __init poundlock_init(void)
 		return -ENOMEM;
 	w_park_start();
 	share_start();
+	stall_start();
 	return 0;
 }
 
 static void __exit poundlock_exit(void)
 {
+	stall_end();
 	share_end();
 	forget_lasting();
 	w_end();

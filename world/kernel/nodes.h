@@ -112,7 +112,7 @@ static struct w_node *chunk_take_over(struct node_chunk *chunk, u64 user)
 }
 
 /* Gives @user one more chunk of @list, which is locked, and claims a node of it. */
-static struct w_node *list_add(struct node_list *list, u64 user)
+static struct w_node *list_grow(struct node_list *list, u64 user)
 {
 	struct node_chunk *chunk;
 	struct w_node *node;
@@ -146,7 +146,7 @@ static W_SLOW struct w_node *list_claim(struct node_list *list, u64 user)
 		for (chunk = list->first; chunk; chunk = chunk->next)
 			chunks += READ_ONCE(chunk->user) == user;
 		if (chunks < MOST_CHUNKS)
-			node = list_add(list, user);
+			node = list_grow(list, user);
 	}
 	spin_unlock(&list->lock);
 	return node;

@@ -72,7 +72,7 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("control", &["preload/control_table.h", "lib/live.c"]),
         own("kernel_mutex", &MUTEX),
         own("kernel_rwsem", &RWSEM),
-        own("kernel_park", &["world/kernel/sleepers.h"]),
+        own("kernel_park", &["world/kernel/sleepers.h", "world/kernel/nodes.h"]),
         own("kernel_tuning", &["kernel/overlay/tuning.h"]),
         own("kernel_cfl", &["kernel/overlay/cfl_qspinlock.h"]),
         own("kernel_cfl_mutex", &["kernel/overlay/cfl_task_mutex.h"]),
