@@ -24,9 +24,9 @@
  * the cpu controller by cpu.weight, and inside a group among its tasks by nice. Waiters spin for a
  * bounded time, not while their CPU is needed, and then sleep. An interrupted waiter leaves at
  * once; its node, of a pool (park.h), stays queued until its predecessors have had their turn. All
- * cfl nodes come from the pool; other shfl nodes are on the waiters' stacks. While the pool is
- * empty, new waiters use their stacks and keep their place, and signals do not end their waits. The
- * last access to the mutex is the store that releases it, so the next holder may free it, which
+ * cfl nodes come from the pool; other shfl nodes are on the waiters' stacks. While a user has none
+ * left, its new waiters use their stacks and keep their place, and signals do not end their waits.
+ * The last access to the mutex is the store that releases it, so the next holder may free it, which
  * stock does not promise. A shfl mutex names its holder, and neither the queue head nor a newcomer
  * spins while the holder does not run. Nothing in a cfl mutex identifies its holder.
  */
