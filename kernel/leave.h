@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * A lock whose holder stays while many waits for it are interrupted. The kernel's own ShflLock and
- * CFL keep a node for each of these in the queue until leave_end(). So root has no node for its other
- * waiters, of any lock.
+ * CFL keep a node for each of these in the queue until leave_end(). So root has no node for its
+ * other waiters, of any lock.
  */
 #ifndef POUNDLOCK_KERNEL_LEAVE_H
 #define POUNDLOCK_KERNEL_LEAVE_H

@@ -257,11 +257,11 @@ typedef struct {
 typedef raw_spinlock_t spinlock_t;
 
 #define spin_lock_init(lock) raw_spin_lock_init(lock)
-#define spin_lock(lock)                               \
-	do {                                          \
-		unsigned long flags_;                 \
-		raw_spin_lock_irqsave(lock, flags_);  \
-		(void)flags_;                         \
+#define spin_lock(lock)                              \
+	do {                                         \
+		unsigned long flags_;                \
+		raw_spin_lock_irqsave(lock, flags_); \
+		(void)flags_;                        \
 	} while (0)
 #define spin_unlock(lock) smp_store_release(&(lock)->locked, 0)
 

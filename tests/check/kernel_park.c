@@ -49,7 +49,7 @@ struct memory {
 	struct bucket buckets[1 << BUCKET_BITS];
 	struct node_list nodes;
 	struct node_chunk chunks[3]; /* the first one is in the list from the start */
-	u32 chunks_used;	     /* with the list locked */
+	u32 chunks_used;             /* with the list locked */
 	struct task_struct tasks[MOST_TASKS];
 	struct ttas lock;
 	struct sema sema;

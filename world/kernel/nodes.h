@@ -5,8 +5,8 @@
  * at most MOST_CHUNKS chunks, which no other user's waits use.
  *
  * Chunks are in lists, by the hash of their user, and are added when the user needs one. They are
- * never freed, so that a stale pointer to a node points to a node. A chunk none of whose nodes is in
- * use may become another user's of the same list.
+ * never freed, so that a stale pointer to a node points to a node. A chunk none of whose nodes is
+ * in use may become another user's of the same list.
  *
  * Included by park.c, and by the model checker's clients (tests/check/kernel_park.c). The including
  * file defines CHUNK_NODES, MOST_CHUNKS, and after the inclusion the functions declared here. No
@@ -24,7 +24,7 @@ struct node_chunk {
 
 struct node_list {
 	spinlock_t lock; /* held to add a chunk or to change a chunk's user */
-	u32 chunks;	 /* at least 1 */
+	u32 chunks;      /* at least 1 */
 	struct node_chunk *first;
 };
 
