@@ -884,8 +884,13 @@ def checked_guests():
         *files(8, 20),
         *hotplug_cases([], ["native:mutex", "native:rwsem"], 1),
     ]
+
+    def cases_of(chosen):
+        of_users = [] if chosen["mutex"] == "stock" else interrupted_cases("mutex")
+        return [*cases, *of_users, lockdep]
+
     return [
-        Guest(f"checked-{name}", HOTPLUG_CPUS, 4, "single", [*cases, lockdep], chosen)
+        Guest(f"checked-{name}", HOTPLUG_CPUS, 4, "single", cases_of(chosen), chosen)
         for name, chosen in ALL.items()
     ]
 
