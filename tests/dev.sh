@@ -198,7 +198,7 @@ import installed
 if not os.geteuid():
     os.seteuid(65534)
 try:
-    installed.check(sys.argv[1])
+    installed.check(sys.argv[1], None)
 except installed.own.Failure as failure:
     print(failure)' "$scratch")"
 same "the folder of refused packages" "" "$(ls "$scratch/packages" 2>/dev/null)"
