@@ -4,7 +4,8 @@
 //!
 //! Promises: each job runs once, in a fork of this process, started in the given order as workers
 //! become free. Its result, or the death of its worker, is reported once, as soon as it is known.
-//! Changes that a job makes in memory are not visible here.
+//! Changes that a job makes in memory are not visible here. The workers' CPU time is counted as
+//! this process's children's.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -36,15 +37,18 @@ pub fn run<T: Serialize + DeserializeOwned + Send + 'static>(
     mut done: impl FnMut(usize, Result<T>) -> Result<()>,
 ) -> Result<()> {
     let next = shared_counter()?;
-    let pipes: Vec<File> =
+    let started: Vec<Worker> =
         (0..workers().min(jobs.len())).map(|_| start(jobs, next, &work)).collect::<Result<_>>()?;
     let (send, receive) = mpsc::channel();
-    for pipe in pipes {
+    let mut processes = Vec::new();
+    for worker in started {
         let send = send.clone();
-        std::thread::spawn(move || follow(pipe, &send));
+        processes.push(worker.process);
+        std::thread::spawn(move || follow(worker.pipe, &send));
     }
     drop(send);
     receive.into_iter().try_for_each(|(job, result)| done(job, result))?;
+    processes.into_iter().for_each(reap);
     if next.load(Ordering::Relaxed) < jobs.len() {
         bail!("all worker processes have died");
     }
@@ -71,12 +75,18 @@ fn shared_counter() -> Result<&'static AtomicUsize> {
     }
 }
 
-/// Starts a worker. Returns the pipe that it writes to.
+/// A worker process, and the pipe that it writes to.
+struct Worker {
+    process: libc::pid_t,
+    pipe: File,
+}
+
+/// Starts a worker.
 fn start<T: Serialize>(
     jobs: &[usize],
     next: &AtomicUsize,
     work: &impl Fn(usize) -> T,
-) -> Result<File> {
+) -> Result<Worker> {
     let mut ends = [0; 2];
     // SAFETY: the process has one thread when it forks, so the child may call any function. Each
     // end of the pipe is owned by one file.
@@ -92,9 +102,15 @@ fn start<T: Serialize>(
                 let done = run_jobs(jobs, next, work, &mut write);
                 libc::_exit(done.is_err().into())
             }
-            _ => Ok(read),
+            process => Ok(Worker { process, pipe: read }),
         }
     }
+}
+
+/// Waits until the child `process`, whose pipe has ended, has ended itself.
+fn reap(process: libc::pid_t) {
+    // SAFETY: a null status is not written.
+    unsafe { libc::waitpid(process, std::ptr::null_mut(), 0) };
 }
 
 /// Runs jobs in a worker until none is left.
