@@ -36,9 +36,9 @@ HEADER = """\
 # Results of `./dev kernel --all`
 
 The last result of each kind of kernel and guest that `./dev test` does not run
-([docs/kernel.md](../docs/kernel.md#what-dev-test-does-not-run)). Minutes include the kernel's build where it was
-not built. *Sources* is a digest of the locks' sources of the row, and in the last column `./dev
-document` writes whether they have changed since.
+([docs/kernel.md](../docs/kernel.md#what-dev-test-does-not-run)). Minutes include the kernel's build
+where it was not built. *Sources* is a digest of the locks' sources of the row. In the last column
+`./dev document` writes whether they have changed since.
 
 | row | Linux | guests | passed | failed | skipped | minutes | date | commit | sources | since |
 |---|---|---|---|---|---|---|---|---|---|---|

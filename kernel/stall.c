@@ -38,44 +38,45 @@ static struct mutex *mutex_of(unsigned int lock)
 	return lock ? &second_mutex : &first_mutex;
 }
 
+static int take(unsigned int lock, bool is_folder, bool killable)
+{
+	struct rw_semaphore *sem = &d_inode(folders[lock])->i_rwsem;
+
+	if (killable)
+		return is_folder ? down_write_killable(sem) : mutex_lock_killable(mutex_of(lock));
+	if (is_folder)
+		down_write(sem);
+	else
+		mutex_lock(mutex_of(lock));
+	return 0;
+}
+
+static void give(unsigned int lock, bool is_folder)
+{
+	if (is_folder)
+		inode_unlock(d_inode(folders[lock]));
+	else
+		mutex_unlock(mutex_of(lock));
+}
+
 static int hold(unsigned int lock, bool is_folder)
 {
 	bool *answer = &answered[lock + EACH * is_folder];
 	int error;
 
 	WRITE_ONCE(*answer, false);
-	if (is_folder)
-		inode_lock(d_inode(folders[lock]));
-	else
-		mutex_lock(mutex_of(lock));
+	(void)take(lock, is_folder, false);
 	error = wait_event_killable(answers, READ_ONCE(*answer));
-	if (is_folder)
-		inode_unlock(d_inode(folders[lock]));
-	else
-		mutex_unlock(mutex_of(lock));
+	give(lock, is_folder);
 	return error;
 }
 
 static int queue(unsigned int lock, bool is_folder, bool killable)
 {
-	struct rw_semaphore *sem = &d_inode(folders[lock])->i_rwsem;
-	int error = 0;
+	int error = take(lock, is_folder, killable);
 
-	if (is_folder) {
-		if (killable)
-			error = down_write_killable(sem);
-		else
-			down_write(sem);
-		if (!error)
-			up_write(sem);
-		return error;
-	}
-	if (killable)
-		error = mutex_lock_killable(mutex_of(lock));
-	else
-		mutex_lock(mutex_of(lock));
 	if (!error)
-		mutex_unlock(mutex_of(lock));
+		give(lock, is_folder);
 	return error;
 }
 

@@ -100,9 +100,8 @@ static void wait_once(int which, int place)
 		tell("wait", which);
 }
 
-static void hold_lock(int which, int number)
+static void hold_lock(int which)
 {
-	(void)number;
 	if (is(lock, "tty"))
 		wait_once(which, 0);
 	else
@@ -110,9 +109,8 @@ static void hold_lock(int which, int number)
 }
 
 /* Waits in front of those that are interrupted. */
-static void head(int which, int number)
+static void head(int which)
 {
-	(void)number;
 	if (is(lock, "tty"))
 		wait_once(which, 0);
 	else
@@ -167,15 +165,23 @@ static void await_sleep(pid_t child)
 		usleep(POLL / 10);
 }
 
-/* Starts @work(@which, @number) as a process. */
-static pid_t start(void (*work)(int, int), int which, int number)
+/* As fork(), which must not fail. */
+static pid_t split(void)
 {
 	pid_t child = fork();
 
 	if (child < 0)
 		die("fork");
+	return child;
+}
+
+/* Starts @work(@which) as a process, and waits until it sleeps. */
+static pid_t start(void (*work)(int), int which)
+{
+	pid_t child = split();
+
 	if (!child) {
-		work(which, number);
+		work(which);
 		_exit(0);
 	}
 	await_sleep(child);
@@ -185,10 +191,8 @@ static pid_t start(void (*work)(int, int), int which, int number)
 /* Starts the wait of the user @number for the lock @which. */
 static pid_t start_wait(int which, int place, int number)
 {
-	pid_t child = fork();
+	pid_t child = split();
 
-	if (child < 0)
-		die("fork");
 	if (!child) {
 		become(number);
 		wait_once(which, place);
@@ -303,9 +307,7 @@ static long interrupt_readers(void)
 
 	__atomic_store_n(reads, 0, __ATOMIC_RELAXED);
 	for (i = 0; i < TIMERS; i++) {
-		deaf[i] = fork();
-		if (deaf[i] < 0)
-			die("fork");
+		deaf[i] = split();
 		if (!deaf[i]) {
 			become(numbers == 1 ? OWNER : i);
 			read_by_timer();
@@ -417,16 +419,14 @@ static int count_deaf(pid_t *waiters)
 
 static int run_round(struct round *round)
 {
-	pid_t holder = start(hold_lock, 0, 0), first = start(head, 0, 0);
-	pid_t other_holder = start(hold_lock, 1, 0), child, waiters[8];
+	pid_t holder = start(hold_lock, 0), first = start(head, 0);
+	pid_t other_holder = start(hold_lock, 1), child, waiters[8];
 	int orders[2], reports[2], count, i;
 	char word;
 
 	if (pipe(orders) || pipe(reports))
 		die("pipe");
-	child = fork();
-	if (child < 0)
-		die("fork");
+	child = split();
 	if (!child) {
 		attack(orders[0], reports[1]);
 		_exit(0);
