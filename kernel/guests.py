@@ -876,7 +876,10 @@ def checked_guests():
     lockdep = Case("lockdep", says("debug_locks: 1"), "lockdep", "")
     cases = [
         Case("native:mutex count=100 threads=16", INTERRUPTED),
+        # The outer lock lasts from run to run, beside new ones inside it.
+        Case("native:mutex count=100 threads=8", INTERRUPTED),
         Case("native:rwsem count=100 threads=16", SHARED),
+        Case("native:rwsem count=100 threads=8", SHARED),
         locktorture("spin_lock"),
         locktorture("mutex_lock"),
         locktorture("rwsem_lock"),

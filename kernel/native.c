@@ -3,7 +3,6 @@
  * The kernel's own sleeping locks, through the functions that all of the kernel uses, to torture
  * and compare them: whichever implementation the running kernel has chosen.
  */
-#include <linux/atomic.h>
 #include <linux/kernel.h>
 #include <linux/lockdep.h>
 #include <linux/mutex.h>
@@ -12,20 +11,8 @@
 
 #include "spin.h"
 
-/* Classes for lockdep: a run creates four locks and nests them. */
-#define CLASSES 4
-
-struct classes {
-	struct lock_class_key keys[CLASSES];
-	atomic_t made;
-};
-
-static struct classes mutex_classes, rwsem_classes;
-
-static struct lock_class_key *next_class(struct classes *classes)
-{
-	return &classes->keys[(unsigned int)atomic_inc_return(&classes->made) % CLASSES];
-}
+/* Classes for lockdep: one of each depth. */
+static struct lock_class_key mutex_keys[SPIN_DEPTHS], rwsem_keys[SPIN_DEPTHS];
 
 /* ---- mutex ---- */
 
@@ -36,7 +23,12 @@ static size_t mutex_native_size(void)
 
 static void mutex_native_init(void *lock, size_t size)
 {
-	__mutex_init(lock, "native:mutex", next_class(&mutex_classes));
+	__mutex_init(lock, "native:mutex", &mutex_keys[0]);
+}
+
+static void mutex_native_nest(void *lock, unsigned int depth)
+{
+	lockdep_set_class_and_name((struct mutex *)lock, &mutex_keys[depth], "native:mutex");
 }
 
 static void mutex_native_lock(void *lock)
@@ -79,6 +71,7 @@ const struct spin_kind mutex_native = {
 	.sleeps = true,
 	.size = mutex_native_size,
 	.init = mutex_native_init,
+	.nest = mutex_native_nest,
 	.lock = mutex_native_lock,
 	.trylock = mutex_native_trylock,
 	.lock_state = mutex_native_lock_state,
@@ -96,7 +89,12 @@ static size_t rwsem_native_size(void)
 
 static void rwsem_native_init(void *lock, size_t size)
 {
-	__init_rwsem(lock, "native:rwsem", next_class(&rwsem_classes));
+	__init_rwsem(lock, "native:rwsem", &rwsem_keys[0]);
+}
+
+static void rwsem_native_nest(void *lock, unsigned int depth)
+{
+	lockdep_set_class_and_name((struct rw_semaphore *)lock, &rwsem_keys[depth], "native:rwsem");
 }
 
 /* Set in a rwsem's owner by readers. */
@@ -185,6 +183,7 @@ const struct spin_kind rwsem_native = {
 	.sleeps = true,
 	.size = rwsem_native_size,
 	.init = rwsem_native_init,
+	.nest = rwsem_native_nest,
 	.lock = rwsem_native_lock,
 	.trylock = rwsem_native_trylock,
 	.lock_state = rwsem_native_lock_state,
@@ -266,6 +265,7 @@ const struct spin_kind rwsem_broken = {
 	.sleeps = true,
 	.size = mutex_native_size,
 	.init = mutex_native_init,
+	.nest = mutex_native_nest,
 	.lock = mutex_native_lock,
 	.trylock = mutex_native_trylock,
 	.lock_state = mutex_native_lock_state,

@@ -5,12 +5,18 @@
 
 #include <linux/types.h>
 
+/* How many locks of a kind a thread holds at most, one inside the other. */
+#define SPIN_DEPTHS 4
+
 /* A lock of core/locks.def, or a broken one of the torture. */
 struct spin_kind {
 	const char *name;
 	bool sleeps; /* its waiters sleep: for tasks only */
 	size_t (*size)(void);
 	void (*init)(void *lock, size_t size); /* on zeroed memory */
+	/* Tells lockdep at which depth, < SPIN_DEPTHS, it is taken inside others of its kind, if at
+	 * another than 0. NULL: lockdep does not know it. */
+	void (*nest)(void *lock, unsigned int depth);
 	void (*lock)(void *lock);
 	bool (*trylock)(void *lock);
 	void (*unlock)(void *lock);

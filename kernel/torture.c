@@ -706,10 +706,17 @@ static void destroy(struct run *run)
 	kfree(run);
 }
 
+/* Tells lockdep which of a run's locks @lock is. */
+static void nest(struct pound_spin *lock, unsigned int depth)
+{
+	if (spin_kind_of(lock)->nest)
+		spin_kind_of(lock)->nest(spin_bytes_of(lock), depth);
+}
+
 static struct run *create(const char *name, const struct settings *set)
 {
 	struct run *run = kzalloc(sizeof(*run), GFP_KERNEL);
-	struct guarded *all[4];
+	struct guarded *all[SPIN_DEPTHS];
 	unsigned int i;
 	int error = 0;
 
@@ -740,6 +747,8 @@ static struct run *create(const char *name, const struct settings *set)
 		all[i]->lock = i ? pound_spin_create(name, GFP_KERNEL) : outer_lock(name);
 		if (IS_ERR(all[i]->lock))
 			error = PTR_ERR(all[i]->lock);
+		else
+			nest(all[i]->lock, i);
 	}
 	if (!error)
 		return run;
