@@ -582,11 +582,10 @@ def tuned_guests():
     """Guests whose ShflLocks get other orders and bounds while they run: all of a kind, and a
     single one, which is that of the run before."""
     cpus = 16
-    # Waiters for a mutex that is held for a shorter time take it while they spin, without a queue.
-    long_holds = TASKS_COMPETE.replace("hold=32", "hold=1000")
     spin, mutex, rwsem = (
         f"native count=500 {ALWAYS}",
-        f"native:mutex count=100 {long_holds}",
+        # With shorter critical sections waiters take the mutex while they spin, and none queue.
+        f"native:mutex count=100 {TASKS_COMPETE} hold=1000",
         f"native:rwsem count=200 reads=0 {TASKS_COMPETE}",
     )
     passed = {batch: within("most_passed", 1, batch + 2 * cpus) for batch in (0, 20)}
