@@ -42,7 +42,8 @@
  * are no trials.
  *
  * A thread that takes the mutex for half a millisecond without ever finding it held, while others
- * wait, leaves it to the head of the queue once (world/streak.h).
+ * wait, leaves it to the head of the queue once (world/streak.h). One that is usually away from
+ * locks for 5 us or more yields its CPU instead, after every few releases: the head may need it.
  *
  * A newcomer that shares its CPU queues later than in a shfl_mutex, if it is usually away from
  * locks for more than a microsecond: it first races for as long as that, but no longer than it
@@ -451,24 +452,30 @@ static W_SLOW bool shfl_ron_release_slow(struct shfl_ron *lock, struct shfl_mute
 }
 
 /*
- * As the holder: if the thread's streak is over, closes @lock to newcomers. Not while waiters go to
- * the gate, where they take turns.
+ * As the holder: returns whether others wait and race for @lock. If so, and the thread's streak is
+ * over, closes it to newcomers. Not while waiters go to the gate, where they take turns.
  */
-static inline void shfl_ron_look(struct shfl_ron *lock)
+static inline bool shfl_ron_look(struct shfl_ron *lock)
 {
 	/* relaxed, both: only holders clear LOCKED, and change GATE; a wrong tail does no harm */
 	const uint32_t seen = w_load_relaxed(&lock->mutex.state);
 	const bool racing = (seen & (SHFL_MUTEX_LOCKED | SHFL_RON_GATE)) == SHFL_MUTEX_LOCKED;
+	const bool others_wait = racing && w_load_relaxed(&lock->mutex.tail);
 
-	if (w_streak_is_over(racing && w_load_relaxed(&lock->mutex.tail)))
+	if (w_streak_is_over(others_wait))
 		shfl_mutex_close_for_head(&lock->mutex);
+	return others_wait;
 }
 
-/* As shfl_ron_free(), with a look. */
+/* As shfl_ron_free(), with a look. @lock may be gone once it is free. */
 static W_SLOW bool shfl_ron_free_looking(struct shfl_ron *lock, struct shfl_mutex_policy policy)
 {
-	shfl_ron_look(lock);
-	return shfl_mutex_free(&lock->mutex) || shfl_ron_release_slow(lock, policy);
+	const bool others_wait = shfl_ron_look(lock);
+	const bool freed = shfl_mutex_free(&lock->mutex) || shfl_ron_release_slow(lock, policy);
+
+	if (others_wait)
+		w_streak_yield();
+	return freed;
 }
 
 /* Frees @lock, which the thread did not get through the gate as far as it remembers. */

@@ -15,6 +15,10 @@
  * The pace is measured after one of STREAK_MEASURED waits, until the next wait or look. Reading the
  * time at all waits would cost more than a short section.
  *
+ * A thread with a long pace looks more often, and yields its CPU instead of leaving the lock: each
+ * lock that is left makes others wait and sleep. The pace of such a thread is measured from look to
+ * look as well, since it may wait no more.
+ *
  * Plain functions: no atomics, and no clock.
  */
 #ifndef POUNDLOCK_STREAK_H
@@ -37,10 +41,25 @@
 #define STREAK_AWAY_NANOSECONDS 1000
 #define STREAK_MEASURED 16u /* waits per measurement of the pace */
 
-/* The number of releases until the next look. */
-static inline uint32_t streak_next_look(bool others_wait)
+/* A long pace: many times what it takes to yield; and the releases between two looks then. */
+#define STREAK_LONG_NANOSECONDS 5000
+#define STREAK_LONG_LOOK 4u
+
+static inline bool streak_is_long(uint64_t pace)
 {
-	return others_wait ? STREAK_LOOK : STREAK_IDLE;
+	return pace >= STREAK_LONG_NANOSECONDS;
+}
+
+/* The number of releases of a thread with @pace from a wait to the first look. */
+static inline uint32_t streak_first_look(uint64_t pace)
+{
+	return streak_is_long(pace) ? STREAK_LONG_LOOK : STREAK_LOOK;
+}
+
+/* The number of releases until the next look. */
+static inline uint32_t streak_next_look(uint64_t pace, bool others_wait)
+{
+	return others_wait || streak_is_long(pace) ? streak_first_look(pace) : STREAK_IDLE;
 }
 
 /*
@@ -56,10 +75,13 @@ static inline bool streak_is_over(uint64_t *since, uint64_t now, bool others_wai
 	return over;
 }
 
-/* The pace of a thread with @releases in @nanoseconds, in nanoseconds; 0: unknown. */
-static inline uint64_t streak_pace(uint64_t nanoseconds, uint32_t releases)
+/*
+ * The pace of a thread with @releases in @nanoseconds, in nanoseconds; without any, that of
+ * @before. 0: unknown.
+ */
+static inline uint64_t streak_pace(uint64_t before, uint64_t nanoseconds, uint32_t releases)
 {
-	return releases ? nanoseconds / releases : 0;
+	return releases ? nanoseconds / releases : before;
 }
 
 /*

@@ -144,10 +144,41 @@ static void streak_ends_by_state(void)
 		w_store_relaxed(&lock.mutex.state, state);
 		w_streak_begin(false);
 		atomic_store(&w_self()->streak_since, w_now() - STREAK_NANOSECONDS);
-		shfl_ron_look(&lock);
+		EXPECT(shfl_ron_look(&lock) == closes, "state %u", state);
 		after = w_load_relaxed(&lock.mutex.state);
 		EXPECT(after == (closes ? state | SHFL_MUTEX_CLOSED : state), "state %u", state);
 	}
+}
+
+static struct shfl_ron yielding;
+static uint32_t yields;
+
+void __wrap_w_sched_yield(void);
+void __wrap_w_sched_yield(void)
+{
+	yields++;
+	/* relaxed: there is one thread */
+	EXPECT(!w_load_relaxed(&yielding.mutex.state), "after the release, and nobody is to wait");
+}
+
+/* How often a thread with a long pace yields at its first look. */
+static uint32_t yields_while(struct shfl_node *waiter)
+{
+	yields = 0;
+	initialise(&yielding);
+	atomic_store(&w_self()->pace, STREAK_LONG_NANOSECONDS);
+	w_streak_begin(false);
+	EXPECT(take_in_a_row(&yielding, waiter, STREAK_LONG_LOOK) == STREAK_LONG_LOOK);
+	return yields;
+}
+
+static void yields_at_a_long_pace(void)
+{
+	struct shfl_node waiter = {.next = NULL};
+
+	EXPECT(!yields_while(NULL));
+	EXPECT(yields_while(&waiter) == 1);
+	atomic_store(&w_self()->pace, 0);
 }
 
 /* Whether a newcomer to a free lock takes it in a race. */
@@ -183,6 +214,7 @@ int main(void)
 	RUN(leaves_the_place_of_a_guest);
 	RUN(streak_ends_while_others_wait);
 	RUN(streak_ends_by_state);
+	RUN(yields_at_a_long_pace);
 	RUN(races_if_it_was_away);
 	return 0;
 }

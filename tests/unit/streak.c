@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * world/streak.h: when a streak is over, and how long a newcomer races. Of world/user, which
- * release looks, also on a fast path that leaves the look to the lock's own release.
+ * release looks, also on a fast path that leaves the look to the lock's own release; and when a
+ * thread yields.
+ *
+ * Linked with --wrap=w_sched_yield.
  */
 #include "unit.h"
 #include "world.h"
 
 #define LOOKS (STREAK_NANOSECONDS / 1000)
+#define LONG STREAK_LONG_NANOSECONDS
+
+static uint32_t yields;
+
+void __wrap_w_sched_yield(void);
+void __wrap_w_sched_yield(void)
+{
+	yields++;
+}
 
 /* The number of looks, 1 us apart and from @now on, until the streak is over; at most LOOKS + 2. */
 static uint32_t looks_until_over(uint64_t *since, uint64_t now)
@@ -41,10 +53,11 @@ static void races_for_its_pace(void)
 {
 	const uint64_t away = STREAK_AWAY_NANOSECONDS;
 
-	EXPECT(!streak_race(streak_pace(10 * away, 0)), "no release");
-	EXPECT(!streak_race(streak_pace(10 * away - 1, 10)), "soon back");
-	EXPECT(streak_race(streak_pace(10 * away, 10)) == away);
-	EXPECT(streak_race(streak_pace(6 * away, 3)) == 2 * away);
+	EXPECT(!streak_race(streak_pace(0, 10 * away, 0)), "no release");
+	EXPECT(streak_race(streak_pace(away, 10 * away, 0)) == away, "not either");
+	EXPECT(!streak_race(streak_pace(away, 10 * away - 1, 10)), "soon back");
+	EXPECT(streak_race(streak_pace(0, 10 * away, 10)) == away);
+	EXPECT(streak_race(streak_pace(away, 6 * away, 3)) == 2 * away);
 	EXPECT(streak_race(W_SPIN_NANOSECONDS - 1) == W_SPIN_NANOSECONDS - 1);
 	EXPECT(streak_race(2 * W_SPIN_NANOSECONDS) == W_SPIN_NANOSECONDS);
 }
@@ -76,18 +89,25 @@ static void fast_path_leaves_the_look(void)
 	EXPECT(w_streak_counts(), "the lock's own release does not look");
 }
 
-/* Lets the thread release @count times, and all of that have taken long. */
-static void pass_slowly(uint32_t count)
+/* Lets the thread release @count times at @pace. */
+static void pass(uint32_t count, uint64_t pace)
 {
 	for (uint32_t i = 0; i < count; i++)
 		(void)w_streak_counts();
 	if (atomic_load(&w_self()->pace_since))
-		atomic_fetch_sub(&w_self()->pace_since, count * (uint64_t)W_SPIN_NANOSECONDS);
+		atomic_fetch_sub(&w_self()->pace_since, count * pace);
 }
 
-/* Begins at a wait that measures the pace. */
-static void begin_measuring(void)
+/* So that the thread is to race for the longest time. */
+static void pass_slowly(uint32_t count)
 {
+	pass(count, W_SPIN_NANOSECONDS);
+}
+
+/* Begins at a wait that measures the pace. The thread's pace was @before. */
+static void begin_measuring(uint64_t before)
+{
+	atomic_store(&w_self()->pace, before);
 	atomic_store(&w_self()->paced_waits, 0);
 	w_streak_begin(true);
 }
@@ -102,12 +122,16 @@ static bool races(void)
 
 static void measures_its_pace_until_it_waits(void)
 {
-	begin_measuring();
+	begin_measuring(0);
+	EXPECT(!w_race_end(), "no release");
+	begin_measuring(0);
 	pass_slowly(3);
 	EXPECT(races());
 	EXPECT(races(), "it is measured once");
-	begin_measuring();
-	EXPECT(!w_race_end(), "no release");
+	begin_measuring(W_SPIN_NANOSECONDS);
+	pass(3, 0);
+	EXPECT(!races());
+	atomic_store(&w_self()->pace, 0);
 	w_streak_begin(false);
 	pass_slowly(3);
 	EXPECT(!w_race_end(), "its pace does not matter");
@@ -115,10 +139,57 @@ static void measures_its_pace_until_it_waits(void)
 
 static void measures_its_pace_until_it_looks(void)
 {
-	begin_measuring();
+	begin_measuring(0);
 	pass_slowly(STREAK_LOOK);
 	EXPECT(!w_streak_is_over(false));
 	EXPECT(races());
+}
+
+/* Even if nobody waits: else others would, while it looks no more. */
+static void looks_often_at_a_long_pace(void)
+{
+	for (int others_wait = 0; others_wait < 2; others_wait++) {
+		begin_measuring(LONG);
+		EXPECT(releases(w_streak_counts) == STREAK_LONG_LOOK);
+		atomic_fetch_sub(&w_self()->pace_since, STREAK_LONG_LOOK * LONG);
+		EXPECT(!w_streak_is_over(others_wait));
+		EXPECT(releases(w_streak_counts) == STREAK_LONG_LOOK);
+	}
+}
+
+static void is_never_over_at_a_long_pace(void)
+{
+	begin_measuring(LONG);
+	atomic_store(&w_self()->streak_since, w_now() - 2 * STREAK_NANOSECONDS);
+	pass(STREAK_LONG_LOOK, LONG);
+	EXPECT(!w_streak_is_over(true));
+	atomic_store(&w_self()->streak_since, w_now() - 2 * STREAK_NANOSECONDS);
+	pass(STREAK_LONG_LOOK, 0);
+	EXPECT(w_streak_is_over(true), "the pace is short again");
+}
+
+/* A thread that waits no more: what its pace was matters only until it looks. */
+static void measures_a_long_pace_from_look_to_look(void)
+{
+	begin_measuring(0);
+	pass(STREAK_LOOK, LONG);
+	EXPECT(!w_streak_is_over(false));
+	EXPECT(releases(w_streak_counts) == STREAK_LONG_LOOK);
+	EXPECT(!w_streak_is_over(false));
+	EXPECT(releases(w_streak_counts) == STREAK_IDLE);
+}
+
+static void yields_at_a_long_pace(void)
+{
+	yields = 0;
+	begin_measuring(LONG - 1);
+	w_streak_yield();
+	EXPECT(!yields);
+	begin_measuring(LONG);
+	atomic_store(&w_self()->pace_since, 0);
+	w_streak_yield();
+	EXPECT(yields == 1);
+	EXPECT(atomic_load(&w_self()->pace_since), "the time of others is none of its pace");
 }
 
 static void measures_its_pace_now_and_then(void)
@@ -140,6 +211,9 @@ static void a_thread_that_never_waited_looks_in_vain(void)
 
 	w_self_or_null = NULL;
 	EXPECT(!w_streak_is_over(true) && !w_self_or_null);
+	yields = 0;
+	w_streak_yield();
+	EXPECT(!yields && !w_self_or_null);
 	w_self_or_null = self;
 }
 
@@ -152,6 +226,10 @@ int main(void)
 	RUN(fast_path_leaves_the_look);
 	RUN(measures_its_pace_until_it_waits);
 	RUN(measures_its_pace_until_it_looks);
+	RUN(looks_often_at_a_long_pace);
+	RUN(is_never_over_at_a_long_pace);
+	RUN(measures_a_long_pace_from_look_to_look);
+	RUN(yields_at_a_long_pace);
 	RUN(measures_its_pace_now_and_then);
 	RUN(a_thread_that_never_waited_looks_in_vain);
 	return 0;

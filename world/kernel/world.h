@@ -174,6 +174,7 @@ void *w_common(size_t bytes);
 #define w_streak_begin(paced) ((void)(paced))
 #define w_streak_counts() false
 #define w_streak_is_over(others_wait) ((void)(others_wait), false)
+#define w_streak_yield() ((void)0)
 #define w_race_end() UINT64_C(0)
 
 #define w_fork_generation() 0u

@@ -36,6 +36,7 @@ bool sim_has_own_cpu(void);
 
 void sim_pause(uint32_t pauses);
 void sim_yield(void);
+void sim_sched_yield(void);
 void sim_park(const void *object, uint32_t expected, uint64_t deadline);
 void sim_unpark(const void *object, bool all);
 

@@ -336,17 +336,17 @@ static inline void w_streak_begin(bool paced)
 	struct sim_self *self = w_self();
 	const bool measures = paced && self->paced_waits % STREAK_MEASURED == 0;
 
-	self->streak_left = STREAK_LOOK;
+	self->streak_left = streak_first_look(self->pace);
 	self->streak_since = 0;
 	self->paced_waits += paced;
 	self->pace_since = measures ? w_now() : 0;
 }
 
-static inline void sim_pace_end(struct sim_self *self, uint32_t releases)
+static inline void sim_pace_end(struct sim_self *self, uint64_t now, uint32_t releases)
 {
 	if (!self->pace_since)
 		return;
-	self->pace = streak_pace(w_now() - self->pace_since, releases);
+	self->pace = streak_pace(self->pace, now - self->pace_since, releases);
 	self->pace_since = 0;
 }
 
@@ -358,9 +358,25 @@ static inline __attribute__((no_sanitize("thread"))) bool w_streak_counts(void)
 
 static inline bool w_streak_is_over(bool others_wait)
 {
-	w_self()->streak_left = streak_next_look(others_wait);
-	sim_pace_end(w_self(), STREAK_LOOK);
-	return streak_is_over(&w_self()->streak_since, w_now(), others_wait);
+	struct sim_self *self = w_self();
+	const uint64_t now = w_now();
+
+	sim_pace_end(self, now, streak_first_look(self->pace));
+	self->streak_left = streak_next_look(self->pace, others_wait);
+	if (!streak_is_long(self->pace))
+		return streak_is_over(&self->streak_since, now, others_wait);
+	self->pace_since = now;
+	return false;
+}
+
+static inline void w_streak_yield(void)
+{
+	struct sim_self *self = w_self();
+
+	if (!streak_is_long(self->pace))
+		return;
+	sim_sched_yield();
+	self->pace_since = w_now();
 }
 
 static inline uint64_t w_race_end(void)
@@ -368,7 +384,8 @@ static inline uint64_t w_race_end(void)
 	struct sim_self *self = w_self();
 	uint64_t race;
 
-	sim_pace_end(self, STREAK_LOOK - self->streak_left);
+	if (self->pace_since)
+		sim_pace_end(self, w_now(), streak_first_look(self->pace) - self->streak_left);
 	race = streak_race(self->pace);
 	return race ? w_now() + race : 0;
 }

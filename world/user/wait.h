@@ -191,29 +191,46 @@ static inline bool w_has_own_cpu(void)
 
 /* ---- The streak (../streak.h) ---- */
 
+/* The thread's pace in nanoseconds; 0: unknown. */
+static inline uint64_t w_pace(const struct w_self *self)
+{
+	return atomic_load_explicit(&self->pace, memory_order_relaxed);
+}
+
+/* Since when it is measured; 0: it is not. */
+static inline uint64_t w_pace_since(const struct w_self *self)
+{
+	return atomic_load_explicit(&self->pace_since, memory_order_relaxed);
+}
+
+/* Measures the pace from @now on; 0: no more. */
+static inline void w_pace_begin(struct w_self *self, uint64_t now)
+{
+	atomic_store_explicit(&self->pace_since, now, memory_order_relaxed);
+}
+
+/* If the thread's pace is being measured, ends that @now. It has had @releases since then. */
+static inline void w_pace_end(struct w_self *self, uint64_t now, uint32_t releases)
+{
+	const uint64_t since = w_pace_since(self);
+
+	if (!since)
+		return;
+	atomic_store_explicit(&self->pace, streak_pace(w_pace(self), now - since, releases),
+			      memory_order_relaxed);
+	w_pace_begin(self, 0);
+}
+
 /* The thread had to wait. @paced: its pace matters. */
 static inline void w_streak_begin(bool paced)
 {
 	struct w_self *self = w_self();
 	const uint32_t waits = atomic_load_explicit(&self->paced_waits, memory_order_relaxed);
-	const bool measures = paced && waits % STREAK_MEASURED == 0;
 
-	w_own.streak_left = STREAK_LOOK;
+	w_own.streak_left = (uint16_t)streak_first_look(w_pace(self));
 	atomic_store_explicit(&self->streak_since, 0, memory_order_relaxed);
 	atomic_store_explicit(&self->paced_waits, waits + paced, memory_order_relaxed);
-	atomic_store_explicit(&self->pace_since, measures ? w_now() : 0, memory_order_relaxed);
-}
-
-/* If the thread's pace is being measured, ends that. It has had @releases since it waited. */
-static inline void w_pace_end(struct w_self *self, uint32_t releases)
-{
-	const uint64_t since = atomic_load_explicit(&self->pace_since, memory_order_relaxed);
-
-	if (w_likely(!since))
-		return;
-	atomic_store_explicit(&self->pace, streak_pace(w_now() - since, releases),
-			      memory_order_relaxed);
-	atomic_store_explicit(&self->pace_since, 0, memory_order_relaxed);
+	w_pace_begin(self, paced && waits % STREAK_MEASURED == 0 ? w_now() : 0);
 }
 
 /* Counts a release. Returns whether it is time for a look. */
@@ -231,21 +248,43 @@ static inline bool w_streak_counts_first(void)
 	return true;
 }
 
-/* At a look. A thread that never had to wait may have no record. */
-static inline bool w_streak_is_over(bool others_wait)
+/* At a look, of a thread that has had to wait. */
+static inline bool w_self_streak_is_over(struct w_self *self, bool others_wait)
 {
-	struct w_self *self = w_self_or_null;
+	const uint64_t now = w_now();
 	uint64_t since;
 	bool over;
 
-	w_own.streak_left = (uint16_t)streak_next_look(others_wait);
-	if (!self)
+	w_pace_end(self, now, streak_first_look(w_pace(self)));
+	w_own.streak_left = (uint16_t)streak_next_look(w_pace(self), others_wait);
+	if (streak_is_long(w_pace(self))) {
+		w_pace_begin(self, now);
 		return false;
-	w_pace_end(self, STREAK_LOOK);
+	}
 	since = atomic_load_explicit(&self->streak_since, memory_order_relaxed);
-	over = streak_is_over(&since, w_now(), others_wait);
+	over = streak_is_over(&since, now, others_wait);
 	atomic_store_explicit(&self->streak_since, since, memory_order_relaxed);
 	return over;
+}
+
+/* At a look. A thread that never had to wait may have no record. */
+static inline bool w_streak_is_over(bool others_wait)
+{
+	if (w_self_or_null)
+		return w_self_streak_is_over(w_self_or_null, others_wait);
+	w_own.streak_left = (uint16_t)streak_next_look(0, others_wait);
+	return false;
+}
+
+/* After a release with a look that found others waiting: yields the CPU if the pace is long. */
+static inline void w_streak_yield(void)
+{
+	struct w_self *self = w_self_or_null;
+
+	if (!self || !streak_is_long(w_pace(self)))
+		return;
+	w_sched_yield();
+	w_pace_begin(self, w_now());
 }
 
 /* Until when the thread races as a newcomer; 0: not at all. */
@@ -254,8 +293,9 @@ static inline uint64_t w_race_end(void)
 	struct w_self *self = w_self();
 	uint64_t race;
 
-	w_pace_end(self, STREAK_LOOK - w_own.streak_left);
-	race = streak_race(atomic_load_explicit(&self->pace, memory_order_relaxed));
+	if (w_unlikely(w_pace_since(self)))
+		w_pace_end(self, w_now(), streak_first_look(w_pace(self)) - w_own.streak_left);
+	race = streak_race(w_pace(self));
 	return race ? w_now() + race : 0;
 }
 

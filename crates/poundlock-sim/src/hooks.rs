@@ -52,6 +52,7 @@ offer! {
     sim_has_own_cpu(engine) -> bool { engine.has_own_cpu() }
     sim_pause(engine, pauses: u32) { engine.pause_for(pauses) }
     sim_yield(engine) { engine.nap() }
+    sim_sched_yield(engine) { engine.yield_cpu() }
     sim_park(engine, object: usize, expected: u32, deadline: u64) {
         engine.park(object, expected.into(), until(deadline))
     }
