@@ -98,7 +98,7 @@ static void pass(uint32_t count, uint64_t pace)
 		atomic_fetch_sub(&w_self()->pace_since, count * pace);
 }
 
-/* So that the thread is to race for the longest time. */
+/* The same, so slowly that the thread is to race for the longest time. */
 static void pass_slowly(uint32_t count)
 {
 	pass(count, W_SPIN_NANOSECONDS);
@@ -145,7 +145,7 @@ static void measures_its_pace_until_it_looks(void)
 	EXPECT(races());
 }
 
-/* Even if nobody waits: else others would, while it looks no more. */
+/* Also if nobody waits at a look: others may soon, and the next look would be too late for them. */
 static void looks_often_at_a_long_pace(void)
 {
 	for (int others_wait = 0; others_wait < 2; others_wait++) {
