@@ -178,15 +178,16 @@ static void yields_at_a_long_pace(void)
 
 	EXPECT(!yields_while(NULL));
 	EXPECT(yields_while(&waiter) == 1);
-	atomic_store(&w_self()->pace, 0);
 }
 
-/* Whether a newcomer to a free lock takes it in a race. */
-static bool races(struct shfl_mutex_policy by)
+/* Whether a newcomer to a free lock, usually away for @pace, takes it in a race. */
+static bool races(uint64_t pace, struct shfl_mutex_policy by)
 {
 	struct shfl_ron lock;
 
 	initialise(&lock);
+	atomic_store(&w_self()->pace, pace);
+	atomic_store(&w_self()->pace_since, 0);
 	return shfl_ron_race(&lock, by, NULL);
 }
 
@@ -199,12 +200,10 @@ static void races_if_it_was_away(void)
 		{.wait = WAIT_PARK, .patience = 4},
 	};
 
-	atomic_store(&w_self()->pace, 0);
-	EXPECT(!races(by), "its pace is not known");
-	atomic_store(&w_self()->pace, W_SPIN_NANOSECONDS);
-	EXPECT(races(by));
+	EXPECT(!races(0, by), "its pace is not known");
+	EXPECT(races(W_SPIN_NANOSECONDS, by));
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-		EXPECT(!races(others[i]), "setting %zu", i);
+		EXPECT(!races(W_SPIN_NANOSECONDS, others[i]), "setting %zu", i);
 }
 
 int main(void)
