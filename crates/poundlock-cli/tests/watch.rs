@@ -186,8 +186,11 @@ impl Watcher {
     fn start_by(command: &mut Command, pid: u32) -> Watcher {
         let folder = scratch();
         command.args(["-p", &pid.to_string(), "--json"]).arg(folder.path().join("report"));
-        let child = command.stdout(Stdio::null()).spawn().expect("the command starts");
-        until("attached", || programs_of(child.id()) >= AT_FIRST);
+        let mut child = command.stdout(Stdio::null()).spawn().expect("the command starts");
+        until("attached", || {
+            assert_eq!(child.try_wait().expect("our child"), None, "it has ended");
+            programs_of(child.id()) >= AT_FIRST
+        });
         Watcher { child, folder }
     }
 

@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The inode of the initial PID namespace, a constant of the kernel.
 const INITIAL_NAMESPACE: u64 = 0xefff_fffc;
@@ -46,6 +46,7 @@ impl Target {
         if maps.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
             return Err(unreadable_code(pid));
         }
+        target.await_program();
         if target.maps().is_empty() {
             return Err(Failure::ours(format!(
                 "process {pid} has no program: it is a kernel thread, or it has ended"
@@ -60,6 +61,22 @@ impl Target {
             )));
         }
         Ok(target)
+    }
+
+    /// Waits for a process that has begun, but not ended, execve(): it has a stack, and no program.
+    fn await_program(&self) {
+        const PATIENCE: Duration = Duration::from_secs(1);
+        let start = Instant::now();
+        let within_execve = || {
+            let text = self.maps();
+            let mappings = mapped::mappings(&text);
+            !text.is_empty() && mappings.iter().all(|mapping| mapping.inode == 0)
+        };
+        while within_execve() && start.elapsed() < PATIENCE {
+            if self.ends_within(Duration::from_millis(1)) {
+                return;
+            }
+        }
     }
 
     /// A file of the process in /proc.
@@ -262,7 +279,21 @@ fn ranges(mut code: Vec<[u64; 2]>) -> Ranges {
 
 #[cfg(test)]
 mod tests {
-    use super::ranges;
+    use super::{Files, Target, ranges};
+    use std::process::{Command, Stdio};
+
+    /// A program that has just been started is often still within execve().
+    #[test]
+    fn a_process_within_execve_is_awaited() {
+        for _ in 0..100 {
+            let mut command = Command::new("cat");
+            let mut child = command.stdin(Stdio::piped()).spawn().expect("cat is installed");
+            let target = Target::find(child.id()).expect("it waits for input");
+            assert!(!target.code(&mut Files::default()).modules.is_empty());
+            drop(child.stdin.take());
+            assert!(child.wait().expect("our child").success());
+        }
+    }
 
     #[test]
     fn narrow_gaps_are_covered() {
