@@ -452,8 +452,8 @@ static W_SLOW bool shfl_ron_release_slow(struct shfl_ron *lock, struct shfl_mute
 }
 
 /*
- * As the holder: returns whether others wait and race for @lock. If so, and the thread's streak is
- * over, closes it to newcomers. Not while waiters go to the gate, where they take turns.
+ * As the holder: returns whether others wait for @lock, but not if waiters go to the gate, where
+ * they take turns. If others wait and the thread's streak is over, closes it to newcomers.
  */
 static inline bool shfl_ron_look(struct shfl_ron *lock)
 {

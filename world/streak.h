@@ -15,9 +15,9 @@
  * The pace is measured after one of STREAK_MEASURED waits, until the next wait or look. Reading the
  * time at all waits would cost more than a short section.
  *
- * A thread with a long pace looks more often, and yields its CPU instead of leaving the lock: each
- * lock that is left makes others wait and sleep. The pace of such a thread is measured from look to
- * look as well, since it may wait no more.
+ * A thread with a long pace looks more often, and yields its CPU instead of leaving the lock, since
+ * threads that find a lock left to the head queue and sleep. The pace of such a thread is measured
+ * from look to look as well, since it may never wait again.
  *
  * Plain functions: no atomics, and no clock.
  */
@@ -41,9 +41,9 @@
 #define STREAK_AWAY_NANOSECONDS 1000
 #define STREAK_MEASURED 16u /* waits per measurement of the pace */
 
-/* A long pace: many times what it takes to yield; and the releases between two looks then. */
+/* The least pace that is long: many times what it takes to yield. */
 #define STREAK_LONG_NANOSECONDS 5000
-#define STREAK_LONG_LOOK 4u
+#define STREAK_LONG_LOOK 4u /* releases between two looks of a thread with such a pace */
 
 static inline bool streak_is_long(uint64_t pace)
 {
@@ -63,21 +63,24 @@ static inline uint32_t streak_next_look(uint64_t pace, bool others_wait)
 }
 
 /*
- * At a look at @now: returns whether the streak is over. Then a new one begins. *@since: when a
- * look first found that others wait; 0: never since the thread itself had to.
+ * At a look at @now: returns whether the streak of a thread with @pace is over; if the pace is
+ * long, it never is. Then a new one begins. *@since: when a look first found that others wait; 0:
+ * never since the thread itself had to.
  */
-static inline bool streak_is_over(uint64_t *since, uint64_t now, bool others_wait)
+static inline bool streak_is_over(uint64_t *since, uint64_t now, uint64_t pace, bool others_wait)
 {
 	const bool over = others_wait && *since && now - *since >= STREAK_NANOSECONDS;
 
+	if (streak_is_long(pace))
+		return false;
 	if (over || (others_wait && !*since))
 		*since = now;
 	return over;
 }
 
 /*
- * The pace of a thread with @releases in @nanoseconds, in nanoseconds; without any, that of
- * @before. 0: unknown.
+ * The pace of a thread with @releases in @nanoseconds, in nanoseconds; @before if there were no
+ * releases. 0: unknown.
  */
 static inline uint64_t streak_pace(uint64_t before, uint64_t nanoseconds, uint32_t releases)
 {

@@ -27,7 +27,7 @@ static uint32_t looks_until_over(uint64_t *since, uint64_t now)
 {
 	uint32_t looks = 1;
 
-	while (looks < LOOKS + 2 && !streak_is_over(since, now, true)) {
+	while (looks < LOOKS + 2 && !streak_is_over(since, now, 0, true)) {
 		now += 1000;
 		looks++;
 	}
@@ -46,9 +46,9 @@ static void begins_when_others_wait(void)
 {
 	uint64_t since = 0;
 
-	EXPECT(!streak_is_over(&since, 1, false));
+	EXPECT(!streak_is_over(&since, 1, 0, false));
 	EXPECT(looks_until_over(&since, 2 * STREAK_NANOSECONDS) == LOOKS + 1);
-	EXPECT(!streak_is_over(&since, UINT64_MAX, false), "nobody waits");
+	EXPECT(!streak_is_over(&since, UINT64_MAX, 0, false), "nobody waits");
 }
 
 static void races_for_its_pace(void)

@@ -363,10 +363,8 @@ static inline bool w_streak_is_over(bool others_wait)
 
 	sim_pace_end(self, now, streak_first_look(self->pace));
 	self->streak_left = streak_next_look(self->pace, others_wait);
-	if (!streak_is_long(self->pace))
-		return streak_is_over(&self->streak_since, now, others_wait);
-	self->pace_since = now;
-	return false;
+	self->pace_since = streak_is_long(self->pace) ? now : 0;
+	return streak_is_over(&self->streak_since, now, self->pace, others_wait);
 }
 
 static inline void w_streak_yield(void)

@@ -257,12 +257,9 @@ static inline bool w_self_streak_is_over(struct w_self *self, bool others_wait)
 
 	w_pace_end(self, now, streak_first_look(w_pace(self)));
 	w_own.streak_left = (uint16_t)streak_next_look(w_pace(self), others_wait);
-	if (streak_is_long(w_pace(self))) {
-		w_pace_begin(self, now);
-		return false;
-	}
+	w_pace_begin(self, streak_is_long(w_pace(self)) ? now : 0);
 	since = atomic_load_explicit(&self->streak_since, memory_order_relaxed);
-	over = streak_is_over(&since, now, others_wait);
+	over = streak_is_over(&since, now, w_pace(self), others_wait);
 	atomic_store_explicit(&self->streak_since, since, memory_order_relaxed);
 	return over;
 }
