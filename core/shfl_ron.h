@@ -49,6 +49,9 @@
  * locks for more than a microsecond: it first races for as long as that, but no longer than it
  * takes to sleep and be woken. Nobody races for a lock that is closed for the head.
  *
+ * A thread that is usually soon back waits for others that are, too: it reads the mutex's word
+ * rarely while it spins, so that they can take it many times in a row.
+ *
  * Timed waiters and those that share their CPU wait in the mutex's queue. While a trial waits for
  * that queue to end, and whenever a tour is complete, a release leaves the lock to its head.
  *
@@ -393,13 +396,14 @@ static W_SLOW bool shfl_ron_acquire_slow(struct shfl_ron *lock, uint32_t seen,
 	const uint32_t drawn = w_random() & sample.mask;
 	uint32_t place = TOUR_NOBODY;
 
+	w_streak_end();
 	if (enters)
 		place = shfl_ron_enter(lock, gate, policy, &sample.used);
 	else if (!shfl_mutex_try_acquire_slow(&lock->mutex, seen) &&
 		 (has_own_cpu || !shfl_ron_race(lock, policy, deadline)) &&
 		 !shfl_mutex_acquire_slow(&lock->mutex, policy, deadline))
 		return false;
-	w_streak_begin(!has_own_cpu);
+	w_streak_begin();
 	if (has_own_cpu)
 		shfl_ron_remember(lock, gate, place);
 	else

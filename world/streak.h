@@ -15,6 +15,9 @@
  * The pace is measured after one of STREAK_MEASURED waits, until the next wait or look. Reading the
  * time at all waits would cost more than a short section.
  *
+ * A thread with a very short pace waits for threads that are as fast. So while it spins, it reads
+ * the lock's word rarely, and they hold the lock many times in a row.
+ *
  * A thread with a long pace looks more often, and yields its CPU instead of leaving the lock, since
  * threads that find a lock left to the head queue and sleep. The pace of such a thread is measured
  * from look to look as well, since it may never wait again.
@@ -40,6 +43,13 @@
  */
 #define STREAK_AWAY_NANOSECONDS 1000
 #define STREAK_MEASURED 16u /* waits per measurement of the pace */
+
+/*
+ * The pace below which a thread is soon back: before another CPU could have the lock's cache line,
+ * or hardly later. Its polite spins begin with a pause of this part.
+ */
+#define STREAK_SOON_NANOSECONDS 64
+#define STREAK_SOON_PART 4u
 
 /* The least pace that is long: many times what it takes to yield. */
 #define STREAK_LONG_NANOSECONDS 5000
@@ -96,6 +106,17 @@ static inline uint64_t streak_race(uint64_t pace)
 	if (pace < STREAK_AWAY_NANOSECONDS)
 		return 0;
 	return pace < W_SPIN_NANOSECONDS ? pace : W_SPIN_NANOSECONDS;
+}
+
+static inline bool streak_is_soon(uint64_t pace)
+{
+	return pace && pace < STREAK_SOON_NANOSECONDS;
+}
+
+/* The pauses before the second read of a counted spin of @how and @pauses, by a thread with @pace. */
+static inline uint32_t streak_first_pauses(enum w_how how, uint64_t pace, uint32_t pauses)
+{
+	return how == W_POLITE && streak_is_soon(pace) ? pauses / STREAK_SOON_PART + 1 : 1;
 }
 
 #endif

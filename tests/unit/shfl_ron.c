@@ -118,10 +118,10 @@ static void streak_ends_while_others_wait(void)
 	struct shfl_ron lock;
 
 	initialise(&lock);
-	w_streak_begin(false);
+	w_streak_begin();
 	EXPECT(take_in_a_row(&lock, NULL, many) == many, "nobody waits");
 	EXPECT(!atomic_load(&w_self()->streak_since));
-	w_streak_begin(false);
+	w_streak_begin();
 	EXPECT(take_in_a_row(&lock, &waiter, STREAK_LOOK) == STREAK_LOOK, "at the first look");
 	atomic_fetch_sub(&w_self()->streak_since, STREAK_NANOSECONDS);
 	EXPECT(take_in_a_row(&lock, &waiter, many) == STREAK_LOOK, "at the second look");
@@ -142,7 +142,7 @@ static void streak_ends_by_state(void)
 		/* relaxed, all: there is one thread */
 		w_store_relaxed(&lock.mutex.tail, &waiter);
 		w_store_relaxed(&lock.mutex.state, state);
-		w_streak_begin(false);
+		w_streak_begin();
 		atomic_store(&w_self()->streak_since, w_now() - STREAK_NANOSECONDS);
 		EXPECT(shfl_ron_look(&lock) == closes, "state %u", state);
 		after = w_load_relaxed(&lock.mutex.state);
@@ -167,7 +167,7 @@ static uint32_t yields_while(struct shfl_node *waiter)
 	yields = 0;
 	initialise(&yielding);
 	atomic_store(&w_self()->pace, STREAK_LONG_NANOSECONDS);
-	w_streak_begin(false);
+	w_streak_begin();
 	EXPECT(take_in_a_row(&yielding, waiter, STREAK_LONG_LOOK) == STREAK_LONG_LOOK);
 	return yields;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * world/streak.h: when a streak is over, and how long a newcomer races. Of world/user, which
- * release looks, also on a fast path that leaves the look to the lock's own release; and when a
- * thread yields.
+ * world/streak.h: when a streak is over, how long a newcomer races, and how rarely a thread reads
+ * while it spins. Of world/user, which release looks, also on a fast path that leaves the look to
+ * the lock's own release; and when a thread yields.
  *
  * Linked with --wrap=w_sched_yield.
  */
@@ -76,7 +76,7 @@ static uint32_t releases(bool (*counts)(void))
 
 static void looks_rarely_if_nobody_waits(void)
 {
-	w_streak_begin(false);
+	w_streak_begin();
 	EXPECT(releases(w_streak_counts) == STREAK_LOOK);
 	EXPECT(!w_streak_is_over(false));
 	EXPECT(releases(w_streak_counts) == STREAK_IDLE);
@@ -86,7 +86,7 @@ static void looks_rarely_if_nobody_waits(void)
 
 static void fast_path_leaves_the_look(void)
 {
-	w_streak_begin(false);
+	w_streak_begin();
 	EXPECT(releases(w_streak_counts_first) == STREAK_LOOK);
 	EXPECT(w_streak_counts(), "the lock's own release does not look");
 }
@@ -110,8 +110,8 @@ static void pass_slowly(uint32_t count)
 static void begin_measuring(uint64_t before)
 {
 	atomic_store(&w_self()->pace, before);
-	atomic_store(&w_self()->paced_waits, 0);
-	w_streak_begin(true);
+	atomic_store(&w_self()->waits, 0);
+	w_streak_begin();
 }
 
 static uint64_t pace(void)
@@ -130,19 +130,23 @@ static bool races(void)
 static void measures_its_pace_until_it_waits(void)
 {
 	begin_measuring(0);
+	w_streak_end();
 	EXPECT(!w_race_end(), "no release");
 	begin_measuring(0);
 	pass_slowly(3);
+	w_streak_end();
 	EXPECT(races());
+	w_streak_end();
 	EXPECT(races(), "it is measured once");
 	begin_measuring(HOUR);
 	pass(3, 0);
-	(void)w_race_end();
+	w_streak_end();
 	EXPECT(pace() < HOUR, "what it was does not matter");
 	atomic_store(&w_self()->pace, 0);
-	w_streak_begin(false);
+	w_streak_begin();
 	pass_slowly(3);
-	EXPECT(!w_race_end(), "its pace does not matter");
+	w_streak_end();
+	EXPECT(!w_race_end(), "it is measured at some waits only");
 }
 
 static void measures_its_pace_until_it_looks(void)
@@ -168,7 +172,7 @@ static void looks_often_at_a_long_pace(void)
 static void is_never_over_at_a_long_pace(void)
 {
 	atomic_store(&w_self()->pace, LONG);
-	w_streak_begin(false);
+	w_streak_begin();
 	atomic_store(&w_self()->streak_since, w_now() - 2 * STREAK_NANOSECONDS);
 	EXPECT(!w_streak_is_over(true));
 	atomic_store(&w_self()->pace_since, 0);
@@ -205,11 +209,36 @@ static void measures_its_pace_now_and_then(void)
 	uint32_t measured = 0;
 
 	for (uint32_t i = 0; i < 3 * STREAK_MEASURED; i++) {
-		w_streak_begin(true);
+		w_streak_begin();
 		measured += atomic_load(&w_self()->pace_since) != 0;
-		w_streak_begin(false);
 	}
 	EXPECT(measured == 3, "%u", measured);
+}
+
+static void reads_rarely_if_soon_back(void)
+{
+	const uint64_t soon = STREAK_SOON_NANOSECONDS;
+
+	EXPECT(streak_first_pauses(W_POLITE, soon - 1, 400) == 400 / STREAK_SOON_PART + 1);
+	EXPECT(streak_first_pauses(W_POLITE, 1, 1) == 1, "a short spin");
+	EXPECT(streak_first_pauses(W_POLITE, soon, 400) == 1, "away for longer");
+	EXPECT(streak_first_pauses(W_POLITE, 0, 400) == 1, "its pace is unknown");
+	EXPECT(streak_first_pauses(W_BRIEF, 1, 400) == 1, "others do not write the word");
+}
+
+static void spins_by_its_pace(void)
+{
+	struct w_spin spin;
+
+	w_spinners_most = 1; /* on one CPU, waiters do not spin */
+	atomic_store(&w_self()->pace, 1);
+	spin = w_spin_begin(W_POLITE);
+	EXPECT(spin.counted && spin.next == spin.left / STREAK_SOON_PART + 1);
+	w_spin_end(&spin, false);
+	atomic_store(&w_self()->pace, STREAK_SOON_NANOSECONDS);
+	spin = w_spin_begin(W_POLITE);
+	EXPECT(spin.counted && spin.next == 1);
+	w_spin_end(&spin, false);
 }
 
 /* Such a thread may have no record, and its release makes none. */
@@ -239,6 +268,8 @@ int main(void)
 	RUN(measures_a_long_pace_from_look_to_look);
 	RUN(yields_at_a_long_pace);
 	RUN(measures_its_pace_now_and_then);
+	RUN(reads_rarely_if_soon_back);
+	RUN(spins_by_its_pace);
 	RUN(a_thread_that_never_waited_looks_in_vain);
 	return 0;
 }

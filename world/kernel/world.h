@@ -171,7 +171,8 @@ void *w_common(size_t bytes);
 #define w_note_set(lock, its_note) ((void)(lock), (void)(its_note))
 #define w_remember(lock, its_note) ((void)(lock), (void)(its_note), false)
 #define w_forget(lock) ((void)(lock))
-#define w_streak_begin(paced) ((void)(paced))
+#define w_streak_end() ((void)0)
+#define w_streak_begin() ((void)0)
 #define w_streak_counts() false
 #define w_streak_is_over(others_wait) ((void)(others_wait), false)
 #define w_streak_yield() ((void)0)

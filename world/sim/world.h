@@ -110,7 +110,7 @@ static inline bool w_expired(const struct w_deadline *deadline)
 		__auto_type w_p_ = (p);                                  \
 		__typeof__(*w_p_) VAL = SIM_LOAD(w_p_);                  \
 		if (!(COND)) {                                           \
-			sim_wait_begin(how);                             \
+			sim_wait_begin(how, w_self()->pace);            \
 			while (sim_wait_again(sim_deadline(deadline))) { \
 				VAL = SIM_LOAD(w_p_);                    \
 				if (COND)                                \
@@ -174,7 +174,7 @@ struct sim_self {
 	const void *hint_locks[W_HINTS];
 	uint32_t hint_notes[W_HINTS];
 	uint32_t streak_left;
-	uint32_t paced_waits;
+	uint32_t waits;
 	uint64_t streak_since;
 	uint64_t pace_since;
 	uint64_t pace;
@@ -331,23 +331,29 @@ extern uint32_t sim_group_weights[W_GROUPS];
 #define w_domain_parent(level, domain) ((void)(level), sim_domain_parent((uint32_t)(domain)))
 #define w_now() sim_now()
 
-static inline void w_streak_begin(bool paced)
-{
-	struct sim_self *self = w_self();
-	const bool measures = paced && self->paced_waits % STREAK_MEASURED == 0;
-
-	self->streak_left = streak_first_look(self->pace);
-	self->streak_since = 0;
-	self->paced_waits += paced;
-	self->pace_since = measures ? w_now() : 0;
-}
-
 static inline void sim_pace_end(struct sim_self *self, uint64_t now, uint32_t releases)
 {
 	if (!self->pace_since)
 		return;
 	self->pace = streak_pace(self->pace, now - self->pace_since, releases);
 	self->pace_since = 0;
+}
+
+static inline void w_streak_end(void)
+{
+	struct sim_self *self = w_self();
+
+	if (self->pace_since)
+		sim_pace_end(self, w_now(), streak_first_look(self->pace) - self->streak_left);
+}
+
+static inline void w_streak_begin(void)
+{
+	struct sim_self *self = w_self();
+
+	self->streak_left = streak_first_look(self->pace);
+	self->streak_since = 0;
+	self->pace_since = self->waits++ % STREAK_MEASURED == 0 ? w_now() : 0;
 }
 
 /* Takes no time: a core goes on while it counts in a line of its own. */
@@ -379,12 +385,8 @@ static inline void w_streak_yield(void)
 
 static inline uint64_t w_race_end(void)
 {
-	struct sim_self *self = w_self();
-	uint64_t race;
+	const uint64_t race = streak_race(w_self()->pace);
 
-	if (self->pace_since)
-		sim_pace_end(self, w_now(), streak_first_look(self->pace) - self->streak_left);
-	race = streak_race(self->pace);
 	return race ? w_now() + race : 0;
 }
 

@@ -221,16 +221,25 @@ static inline void w_pace_end(struct w_self *self, uint64_t now, uint32_t releas
 	w_pace_begin(self, 0);
 }
 
-/* The thread had to wait. @paced: its pace matters. */
-static inline void w_streak_begin(bool paced)
+/* The thread has to wait. */
+static inline void w_streak_end(void)
 {
 	struct w_self *self = w_self();
-	const uint32_t waits = atomic_load_explicit(&self->paced_waits, memory_order_relaxed);
+
+	if (w_unlikely(w_pace_since(self)))
+		w_pace_end(self, w_now(), streak_first_look(w_pace(self)) - w_own.streak_left);
+}
+
+/* The thread had to wait. */
+static inline void w_streak_begin(void)
+{
+	struct w_self *self = w_self();
+	const uint32_t waits = atomic_load_explicit(&self->waits, memory_order_relaxed);
 
 	w_own.streak_left = (uint16_t)streak_first_look(w_pace(self));
 	atomic_store_explicit(&self->streak_since, 0, memory_order_relaxed);
-	atomic_store_explicit(&self->paced_waits, waits + paced, memory_order_relaxed);
-	w_pace_begin(self, paced && waits % STREAK_MEASURED == 0 ? w_now() : 0);
+	atomic_store_explicit(&self->waits, waits + 1, memory_order_relaxed);
+	w_pace_begin(self, waits % STREAK_MEASURED == 0 ? w_now() : 0);
 }
 
 /* Counts a release. Returns whether it is time for a look. */
@@ -287,12 +296,8 @@ static inline void w_streak_yield(void)
 /* Until when the thread races as a newcomer; 0: not at all. */
 static inline uint64_t w_race_end(void)
 {
-	struct w_self *self = w_self();
-	uint64_t race;
+	const uint64_t race = streak_race(w_pace(w_self()));
 
-	if (w_unlikely(w_pace_since(self)))
-		w_pace_end(self, w_now(), streak_first_look(w_pace(self)) - w_own.streak_left);
-	race = streak_race(w_pace(self));
 	return race ? w_now() + race : 0;
 }
 
@@ -313,6 +318,7 @@ static inline struct w_spin w_spin_begin(enum w_how how)
 	if (!w_spin_enter(&spin.term))
 		return spin;
 	spin.left = w_spin_adapts(how) ? w_spin_pauses_now(how) : w_spin_pauses;
+	spin.next = streak_first_pauses(how, w_pace(w_self()), spin.left);
 	spin.counted = true;
 	return spin;
 }

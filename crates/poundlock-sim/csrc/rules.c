@@ -43,6 +43,11 @@ uint32_t sim_spin_rounds(uint32_t how, uint32_t cpus)
 	return w_spin_rounds(how, w_spinners_limit(cpus));
 }
 
+uint32_t sim_first_pauses(uint32_t how, uint64_t pace, uint32_t pauses)
+{
+	return streak_first_pauses(how, pace, pauses);
+}
+
 uint32_t sim_spin_longer(uint32_t how, uint32_t pauses)
 {
 	return w_spin_longer(how, pauses);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The rules of waiting of world/spin.h, and the layouts of shared types, as the crate's abi.rs
+ * The rules of waiting of world/spin.h and world/streak.h, and the layouts of shared types, as the crate's abi.rs
  * declares them: change both together.
  */
 #ifndef POUNDLOCK_SIM_RULES_H
@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "../../../world/spin.h"
+#include "../../../world/streak.h"
 
 /* Constants, so that the crate has no copies. */
 struct sim_rules {
@@ -29,6 +29,7 @@ struct sim_how sim_how(uint32_t how);
 
 uint32_t sim_spinners_limit(uint32_t cpus);
 uint32_t sim_spin_rounds(uint32_t how, uint32_t cpus);
+uint32_t sim_first_pauses(uint32_t how, uint64_t pace, uint32_t pauses);
 uint32_t sim_spin_longer(uint32_t how, uint32_t pauses);
 uint32_t sim_spin_budget(struct w_spin_history *history);
 void sim_spin_learn(struct w_spin_history *history, bool failed);

@@ -40,6 +40,12 @@ pub(super) fn whole() -> Time {
     ns(f64::from(rules().spin_nanoseconds))
 }
 
+/// The pauses before the second read of a counted spin of `pauses`.
+pub(super) fn first_pauses(how: u32, pace: u64, pauses: u64) -> u32 {
+    // SAFETY: a pure function.
+    unsafe { abi::sim_first_pauses(how, pace, pauses as u32) }
+}
+
 /// A wait so far.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Spin {
