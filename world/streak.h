@@ -113,7 +113,7 @@ static inline bool streak_is_soon(uint64_t pace)
 	return pace && pace < STREAK_SOON_NANOSECONDS;
 }
 
-/* The pauses before the second read of a counted spin of @how and @pauses, by a thread with @pace. */
+/* The pauses before the second read in a counted spin of @how and @pauses, at @pace. */
 static inline uint32_t streak_first_pauses(enum w_how how, uint64_t pace, uint32_t pauses)
 {
 	return how == W_POLITE && streak_is_soon(pace) ? pauses / STREAK_SOON_PART + 1 : 1;

@@ -110,7 +110,7 @@ static inline bool w_expired(const struct w_deadline *deadline)
 		__auto_type w_p_ = (p);                                  \
 		__typeof__(*w_p_) VAL = SIM_LOAD(w_p_);                  \
 		if (!(COND)) {                                           \
-			sim_wait_begin(how, w_self()->pace);            \
+			sim_wait_begin(how, w_self()->pace);             \
 			while (sim_wait_again(sim_deadline(deadline))) { \
 				VAL = SIM_LOAD(w_p_);                    \
 				if (COND)                                \

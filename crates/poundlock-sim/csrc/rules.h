@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The rules of waiting of world/spin.h and world/streak.h, and the layouts of shared types, as the crate's abi.rs
- * declares them: change both together.
+ * The rules of waiting of world/spin.h and world/streak.h, and the layouts of shared types, as the
+ * crate's abi.rs declares them: change both together.
  */
 #ifndef POUNDLOCK_SIM_RULES_H
 #define POUNDLOCK_SIM_RULES_H
