@@ -49,8 +49,8 @@
  * locks for more than a microsecond: it first races for as long as that, but no longer than it
  * takes to sleep and be woken. Nobody races for a lock that is closed for the head.
  *
- * A thread that is usually soon back waits for others that are, too: it reads the mutex's word
- * rarely while it spins, so that they can take it many times in a row.
+ * A thread that is soon back usually waits for others like it. While it spins, it reads the mutex's
+ * word rarely, so that they can take it many times in a row.
  *
  * Timed waiters and those that share their CPU wait in the mutex's queue. While a trial waits for
  * that queue to end, and whenever a tour is complete, a release leaves the lock to its head.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The rules by which a thread counts its releases: when it has taken locks for too long, and how
- * long it races for one. world/user and the simulator (world/sim) follow them. Most releases only
- * count. A look, which reads the time, is at one of STREAK_LOOK.
+ * The rules by which a thread counts its releases: when it has taken locks for too long, how long
+ * it races for one, and how rarely it reads one while it spins. world/user and the simulator
+ * (world/sim) follow them. Most releases only count. A look, which reads the time, is at one of
+ * STREAK_LOOK.
  *
  * A streak is the time during which a thread takes locks and never finds one held, although others
  * wait. The head of a queue may be awake, but wait for the CPU of this thread until the time slice
@@ -15,8 +16,8 @@
  * The pace is measured after one of STREAK_MEASURED waits, until the next wait or look. Reading the
  * time at all waits would cost more than a short section.
  *
- * A thread with a very short pace waits for threads that are as fast. So while it spins, it reads
- * the lock's word rarely, and they hold the lock many times in a row.
+ * A thread with a very short pace usually waits for threads that are as fast. While it spins, it
+ * reads the lock's word rarely, so that they can hold the lock many times in a row.
  *
  * A thread with a long pace looks more often, and yields its CPU instead of leaving the lock, since
  * threads that find a lock left to the head queue and sleep. The pace of such a thread is measured
@@ -45,8 +46,8 @@
 #define STREAK_MEASURED 16u /* waits per measurement of the pace */
 
 /*
- * The pace below which a thread is soon back: before another CPU could have the lock's cache line,
- * or hardly later. Its polite spins begin with a pause of this part.
+ * The pace below which a thread is soon back: about the time in which a cache line moves to another
+ * CPU. The first pause of its polite spins is 1 / STREAK_SOON_PART of the spin.
  */
 #define STREAK_SOON_NANOSECONDS 64
 #define STREAK_SOON_PART 4u
@@ -108,15 +109,12 @@ static inline uint64_t streak_race(uint64_t pace)
 	return pace < W_SPIN_NANOSECONDS ? pace : W_SPIN_NANOSECONDS;
 }
 
-static inline bool streak_is_soon(uint64_t pace)
-{
-	return pace && pace < STREAK_SOON_NANOSECONDS;
-}
-
 /* The pauses before the second read in a counted spin of @how and @pauses, at @pace. */
 static inline uint32_t streak_first_pauses(enum w_how how, uint64_t pace, uint32_t pauses)
 {
-	return how == W_POLITE && streak_is_soon(pace) ? pauses / STREAK_SOON_PART + 1 : 1;
+	const bool soon_back = pace && pace < STREAK_SOON_NANOSECONDS;
+
+	return how == W_POLITE && soon_back ? pauses / STREAK_SOON_PART + 1 : 1;
 }
 
 #endif

@@ -68,7 +68,7 @@ struct w_self {
 	W_ATOMIC(uint64_t) streak_since;
 	W_ATOMIC(uint64_t) pace_since; /* since when it is measured; 0: it is not */
 	W_ATOMIC(uint64_t) pace;
-	W_ATOMIC(uint32_t) waits;
+	W_ATOMIC(uint32_t) waits; /* of which one in STREAK_MEASURED measures it */
 	/* The thread's hints (hint.h), if w_own.hints. Atomic as `seat` is. */
 	W_ATOMIC(const void *) hint_locks[W_HINTS];
 	W_ATOMIC(uint32_t) hint_notes[W_HINTS];

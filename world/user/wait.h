@@ -221,7 +221,7 @@ static inline void w_pace_end(struct w_self *self, uint64_t now, uint32_t releas
 	w_pace_begin(self, 0);
 }
 
-/* The thread has to wait. */
+/* The thread has to wait. If its pace is being measured, ends that. */
 static inline void w_streak_end(void)
 {
 	struct w_self *self = w_self();
@@ -230,7 +230,7 @@ static inline void w_streak_end(void)
 		w_pace_end(self, w_now(), streak_first_look(w_pace(self)) - w_own.streak_left);
 }
 
-/* The thread had to wait. */
+/* The thread had to wait. Counts its releases from now on, and sometimes measures its pace. */
 static inline void w_streak_begin(void)
 {
 	struct w_self *self = w_self();
@@ -318,7 +318,9 @@ static inline struct w_spin w_spin_begin(enum w_how how)
 	if (!w_spin_enter(&spin.term))
 		return spin;
 	spin.left = w_spin_adapts(how) ? w_spin_pauses_now(how) : w_spin_pauses;
-	spin.next = streak_first_pauses(how, w_pace(w_self()), spin.left);
+	/* A thread without a record has never counted releases. */
+	if (w_self_or_null)
+		spin.next = streak_first_pauses(how, w_pace(w_self_or_null), spin.left);
 	spin.counted = true;
 	return spin;
 }
