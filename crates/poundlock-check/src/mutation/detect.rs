@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::lists::Killers;
@@ -52,6 +52,8 @@ pub struct Detector<'a> {
     pub known: HashMap<&'a str, String>,
     /// By mutated file, the killers of mutants, the most likely first.
     likely: RefCell<HashMap<String, Vec<String>>>,
+    /// The unit tests that are known to pass without a mutant.
+    passing: RefCell<HashSet<String>>,
 }
 
 /// The state of the search for one mutant's killer.
@@ -88,6 +90,7 @@ impl<'a> Detector<'a> {
             limits,
             known: mutants.iter().filter_map(known).collect(),
             likely: RefCell::new(mutants.iter().map(likely).collect()),
+            passing: RefCell::default(),
         })
     }
 
@@ -196,8 +199,26 @@ impl<'a> Detector<'a> {
     /// The error that the unit test reports, if it can detect such a mutant and has not been tried
     /// before.
     fn try_test(&self, search: &mut Search, test: &Test) -> Result<Option<String>> {
-        let new = !search.is_order && search.tried.insert(test.name.clone());
-        if new { test.failure(&search.mutated, search.folder) } else { Ok(None) }
+        if search.is_order || !search.tried.insert(test.name.clone()) {
+            return Ok(None);
+        }
+        let error = test.failure(&search.mutated, search.folder)?;
+        if error.is_some() {
+            self.assert_passes(test, search.folder)?;
+        }
+        Ok(error)
+    }
+
+    /// Fails if the unit test reports an error also without a mutant.
+    fn assert_passes(&self, test: &Test, folder: &Path) -> Result<()> {
+        if self.passing.borrow().contains(&test.name) {
+            return Ok(());
+        }
+        if let Some(error) = test.failure(self.sources, folder)? {
+            bail!("{} fails without a mutant: {error}", test.name);
+        }
+        self.passing.borrow_mut().insert(test.name.clone());
+        Ok(())
     }
 
     /// The unit tests of the locks that contain `mutant`, its own file's first.

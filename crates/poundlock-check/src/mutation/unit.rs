@@ -3,6 +3,7 @@
 //! checker do not: shares, accounted time, the state after a particular interleaving. Their threads
 //! take turns, so they cannot detect a missing memory order.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,6 +27,8 @@ pub struct Test {
     script: Option<PathBuf>,
     /// The headers of the core that it includes.
     pub headers: Vec<String>,
+    /// The functions that it replaces: for each `name` of them it defines `__wrap_name`.
+    wrapped: BTreeSet<String>,
 }
 
 /// All unit tests of locks, by name.
@@ -64,7 +67,19 @@ fn test(sources: &Sources, source: PathBuf) -> Result<Option<Test>> {
         return Ok(None);
     }
     let stem = source.file_stem().expect("a source has a name").to_string_lossy();
-    Ok(Some(Test { name: format!("unit/{stem}"), world, script, headers, source: source.clone() }))
+    Ok(Some(Test {
+        name: format!("unit/{stem}"),
+        world,
+        script,
+        headers,
+        wrapped: wrapped(&text),
+        source: source.clone(),
+    }))
+}
+
+fn wrapped(text: &str) -> BTreeSet<String> {
+    let defined = Regex::new(r"\b__wrap_(\w+)").expect("a constant pattern");
+    defined.captures_iter(text).map(|found| found[1].to_string()).collect()
 }
 
 impl Test {
@@ -95,6 +110,17 @@ impl Test {
         let parts = ["futex.c", "route.c", "shares.c", "thread.c", "topology.c"]
             .map(|part| world.join(part));
         command.arg(&self.source).args(&self.script).args(parts);
+        command.args(self.wrapped.iter().map(|name| format!("-Wl,--wrap={name}")));
         compile::run(command.arg("-o").arg(program))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_test_says_what_it_replaces() {
+        let text = "void __wrap_w_yield(void);\nvoid __wrap_w_yield(void) {}\nint __wrap_f(int);";
+        assert_eq!(super::wrapped(text).into_iter().collect::<Vec<_>>(), ["f", "w_yield"]);
+        assert!(super::wrapped("void wrap_it(void);").is_empty());
     }
 }
