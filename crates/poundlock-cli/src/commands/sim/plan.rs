@@ -50,7 +50,7 @@ pub struct Parts {
 
 /// The first measured part and the limit of a simulation that ends when it is steady, in seconds;
 /// and the limit as a multiple of a first part that is longer.
-const FIRST: f64 = 0.000_5;
+const FIRST: f64 = 0.004;
 const MOST: f64 = 0.064;
 const MOST_FIRSTS: f64 = 16.0;
 
