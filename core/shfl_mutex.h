@@ -88,6 +88,16 @@
  */
 #define SHFL_MUTEX_RACES 2u
 
+/*
+ * By what a head's patience is multiplied where turns are long, divided by the number of waiters.
+ * So all of them have their turns in about 1 ms, by default. With MANY waiters turns are short:
+ * each would have too small a share of the time, or wait for too long.
+ */
+#ifndef SHFL_MUTEX_LONG_TURN
+#define SHFL_MUTEX_LONG_TURN 50u
+#define SHFL_MUTEX_MANY 16u
+#endif
+
 #ifndef LOCK_LAYOUT /* locks.def: with the function */
 struct shfl_mutex {
 	shfl_tail tail;
@@ -244,12 +254,30 @@ static inline uint32_t shfl_mutex_watch(struct shfl_mutex *lock, uint32_t until,
 	return seen;
 }
 
+/*
+ * As the head of the queue: returns after how many failed attempts it closes the lock to newcomers.
+ * If turns are long, it stays awake until then.
+ */
+static inline uint64_t shfl_mutex_patience(struct shfl_node *node, struct shfl_mutex_policy policy)
+{
+	uint32_t waiters;
+
+	if (w_likely(!w_turns_are_long()) || !w_has_own_cpu())
+		return policy.patience;
+	waiters = 1 + shfl_count_behind(node, SHFL_MUTEX_MANY - 1);
+	if (waiters < SHFL_MUTEX_MANY)
+		return (uint64_t)policy.patience * (SHFL_MUTEX_LONG_TURN / waiters);
+	w_turns_shorten();
+	return policy.patience;
+}
+
 /* As the head of the queue, takes @lock. Returns false if @deadline passes first. */
 static inline bool shfl_mutex_take_as_head(struct shfl_mutex *lock, struct shfl_node *node,
 					   struct shfl_mutex_policy policy,
 					   const struct w_deadline *deadline, bool slept)
 {
 	const bool ahead = slept && w_has_own_cpu();
+	const uint64_t patience = shfl_mutex_patience(node, policy);
 	uint32_t seen, attempts = 0;
 
 	if (ahead)
@@ -260,7 +288,7 @@ static inline bool shfl_mutex_take_as_head(struct shfl_mutex *lock, struct shfl_
 		if (shfl_head_shuffles(node))
 			shfl_shuffle(node, (struct shfl_stop){&lock->state, SHFL_MUTEX_LOCKED, 0},
 				     !slept, shfl_by(&policy.policy, policy.batch));
-		if (attempts++ >= policy.patience && !(seen & SHFL_MUTEX_CLOSED)) {
+		if (attempts++ >= patience && !(seen & SHFL_MUTEX_CLOSED)) {
 			/* relaxed: closes the lock to newcomers; publishes nothing */
 			(void)w_fetch_or_relaxed(&lock->state, SHFL_MUTEX_CLOSED);
 			w_event(close);
@@ -272,6 +300,8 @@ static inline bool shfl_mutex_take_as_head(struct shfl_mutex *lock, struct shfl_
 			w_event(abandon);
 			return false;
 		}
+		if (attempts < patience && w_turns_are_long() && w_has_own_cpu())
+			continue;
 		slept = true;
 		shfl_mutex_park(lock, seen, deadline);
 	}

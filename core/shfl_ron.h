@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * ShflLock's mutex with a gate: RON's tour. While that is faster, those who have to wait do so at
- * the gate, in the order of the tour, and a holder hands the lock over instead of freeing it.
+ * the gate, in the order of the tour, and a holder hands the lock over instead of freeing it. While
+ * long turns are faster, threads take those at the mutex.
  *
  * From: Kashyap et al., ShflLock, SOSP'19 (shfl_mutex.h), and Lo et al., RON, OSDI'23, algorithm 2
  * (ron_ticket.h). The combination is ours.
@@ -51,6 +52,10 @@
  *
  * A thread that is soon back usually waits for others like it. While it spins, it reads the mutex's
  * word rarely, so that they can take it many times in a row.
+ *
+ * While turns are long, all waiters read the word rarely, and the head of the queue stays awake and
+ * closes the mutex to newcomers later: after SHFL_MUTEX_LONG_TURN times as many attempts, divided
+ * by the number of waiters.
  *
  * Timed waiters and those that share their CPU wait in the mutex's queue. While a trial waits for
  * that queue to end, and whenever a tour is complete, a release leaves the lock to its head.
@@ -121,43 +126,76 @@ static inline struct tour_own *gate_own(struct gate *gate)
 	return &gate->lock.tour.own;
 }
 
-/* A waiter's part in the trial. */
+/* Whether threads take long turns at a lock with @gate, or NULL. */
+static inline bool shfl_ron_turns_are_long(struct gate *gate)
+{
+	/* relaxed: any turns are right */
+	return gate && w_load_relaxed(&gate->long_turns);
+}
+
+/* A waiter's part in the trials. */
 struct shfl_ron_sample {
-	uint32_t mask;  /* by which it was drawn */
-	uint32_t count; /* of acquisitions for which it stands */
-	bool used;      /* whether the lock was handed over to it at the gate */
+	uint32_t mask;   /* by which it was drawn */
+	uint32_t count;  /* of acquisitions for which it stands */
+	bool used;       /* whether the lock was handed over to it at the gate */
+	bool long_turns; /* whether turns were long when it began to wait */
+	bool crowded;    /* whether it found too many waiters for that */
 };
 
+/* The ways to run the lock. Their order is that of the CPU time that waiters need. */
+enum shfl_ron_way { SHFL_RON_SHORT_TURNS, SHFL_RON_LONG_TURNS, SHFL_RON_AT_GATE };
+
+_Static_assert(SHFL_RON_AT_GATE + 1 == TRIAL_WAYS, "a trial tries all ways");
+
 /*
- * As the holder, at @sample: returns whether waiters are to go to the gate. The model checker's
- * client defines it: any choice, at any time.
+ * As the holder, at @sample: returns the way to run in from now on. The model checker's client
+ * defines it: any choice, at any time.
  */
-#ifndef shfl_ron_prefers_gate
-static inline bool shfl_ron_prefers_gate(struct shfl_ron *lock, struct gate *gate,
-					 const struct shfl_ron_sample *sample)
+#ifndef shfl_ron_choose
+static inline enum shfl_ron_way shfl_ron_choose(struct shfl_ron *lock, struct gate *gate,
+						const struct shfl_ron_sample *sample)
 {
 	const uint32_t now = wait_clock();
 	const bool on = gate_own(gate)->gate;
 
 	if (!w_has_own_cpu()) {
 		trial_cancel(&gate->trial, now);
-		return false;
+		return SHFL_RON_SHORT_TURNS;
+	}
+	if (sample->crowded && shfl_ron_turns_are_long(gate)) {
+		trial_refuse(&gate->trial, now);
+		return (enum shfl_ron_way)gate->trial.way;
 	}
 	/* relaxed: a waiter that is about to come or go does not matter */
-	return trial_step(&gate->trial, now, on, sample->used,
-			  !on || !w_load_relaxed(&lock->mutex.tail), sample->mask, sample->count);
+	return (enum shfl_ron_way)trial_step(&gate->trial, now, !on || sample->used,
+					     !on || !w_load_relaxed(&lock->mutex.tail),
+					     sample->mask, sample->count);
 }
 #endif
 
-/* As the holder: from now on, waiters go to the gate if @on. */
-static W_SLOW void shfl_ron_turn(struct shfl_ron *lock, struct gate *gate, bool on)
+/* As the holder: from now on, the lock runs in @way. */
+static W_SLOW void shfl_ron_turn(struct shfl_ron *lock, struct gate *gate, enum shfl_ron_way way)
 {
+	const bool on = way == SHFL_RON_AT_GATE;
+
+	/* relaxed: any turns are right */
+	w_store_relaxed(&gate->long_turns, way == SHFL_RON_LONG_TURNS);
+	if (on == gate_own(gate)->gate)
+		return;
 	gate_own(gate)->gate = on;
 	/* relaxed, both: any way is right at any time */
 	if (on)
 		(void)w_fetch_or_relaxed(&lock->mutex.state, SHFL_RON_GATE);
 	else if (!gate_own(gate)->holds)
 		(void)w_fetch_and_relaxed(&lock->mutex.state, ~SHFL_RON_GATE);
+}
+
+/* As the holder: returns the way in which the lock with @gate runs. */
+static inline enum shfl_ron_way shfl_ron_way(struct gate *gate)
+{
+	if (gate_own(gate)->gate)
+		return SHFL_RON_AT_GATE;
+	return shfl_ron_turns_are_long(gate) ? SHFL_RON_LONG_TURNS : SHFL_RON_SHORT_TURNS;
 }
 
 /* As the holder: returns a gate for @lock, which has none, or NULL if there is no room. */
@@ -167,8 +205,9 @@ static W_SLOW struct gate *shfl_ron_open(struct shfl_ron *lock)
 
 	if (gate) {
 		trial_init(&gate->trial, wait_clock());
-		/* relaxed: any share of samples is right */
+		/* relaxed, both: any share of samples is right, and any turns */
 		w_store_relaxed(&gate->mask, gate->trial.mask);
+		w_store_relaxed(&gate->long_turns, 0);
 	}
 	return gate;
 }
@@ -177,8 +216,9 @@ static W_SLOW struct gate *shfl_ron_open(struct shfl_ron *lock)
 static W_SLOW void shfl_ron_take(struct shfl_ron *lock, struct gate *gate,
 				 const struct shfl_ron_sample *sample)
 {
+	enum shfl_ron_way way;
 	struct tour_own *own;
-	bool on, drains;
+	bool drains;
 
 	/* Another thread may have opened one while this thread waited. */
 	if (!gate)
@@ -188,9 +228,9 @@ static W_SLOW void shfl_ron_take(struct shfl_ron *lock, struct gate *gate,
 	if (!gate)
 		return;
 	own = gate_own(gate);
-	on = shfl_ron_prefers_gate(lock, gate, sample);
-	if (on != own->gate)
-		shfl_ron_turn(lock, gate, on);
+	way = shfl_ron_choose(lock, gate, sample);
+	if (way != shfl_ron_way(gate))
+		shfl_ron_turn(lock, gate, way);
 	drains = gate->trial.phase == TRIAL_SETTLES;
 	if (own->drains != drains)
 		own->drains = drains;
@@ -392,23 +432,28 @@ static W_SLOW bool shfl_ron_acquire_slow(struct shfl_ron *lock, uint32_t seen,
 	struct gate *gate = gates_find(lock);
 	const bool has_own_cpu = w_has_own_cpu();
 	const bool enters = gate && seen & SHFL_RON_GATE && !deadline && has_own_cpu;
-	struct shfl_ron_sample sample = {.mask = gate_mask(gate), .count = shfl_ron_count(lock)};
+	struct shfl_ron_sample sample = {.mask = gate_mask(gate),
+					 .count = shfl_ron_count(lock),
+					 .long_turns = shfl_ron_turns_are_long(gate)};
 	const uint32_t drawn = w_random() & sample.mask;
 	uint32_t place = TOUR_NOBODY;
 
-	w_streak_end();
-	if (enters)
+	w_streak_end(sample.long_turns);
+	if (enters) {
 		place = shfl_ron_enter(lock, gate, policy, &sample.used);
-	else if (!shfl_mutex_try_acquire_slow(&lock->mutex, seen) &&
-		 (has_own_cpu || !shfl_ron_race(lock, policy, deadline)) &&
-		 !shfl_mutex_acquire_slow(&lock->mutex, policy, deadline))
+	} else if (!shfl_mutex_try_acquire_slow(&lock->mutex, seen) &&
+		   (has_own_cpu || !shfl_ron_race(lock, policy, deadline)) &&
+		   !shfl_mutex_acquire_slow(&lock->mutex, policy, deadline)) {
+		w_turns_shorten();
 		return false;
+	}
+	sample.crowded = sample.long_turns && !w_turns_are_long();
 	w_streak_begin();
 	if (has_own_cpu)
 		shfl_ron_remember(lock, gate, place);
 	else
 		w_forget(lock);
-	if (w_unlikely(!drawn))
+	if (w_unlikely(drawn < sample.count || sample.crowded))
 		shfl_ron_take(lock, gate, &sample);
 	return true;
 }

@@ -17,7 +17,8 @@
  * time at all waits would cost more than a short section.
  *
  * A thread with a very short pace usually waits for threads that are as fast. While it spins, it
- * reads the lock's word rarely, so that they can hold the lock many times in a row.
+ * reads the lock's word rarely, so that they can hold the lock many times in a row. So does each
+ * thread that waits where turns are long, and more rarely.
  *
  * A thread with a long pace looks more often, and yields its CPU instead of leaving the lock, since
  * threads that find a lock left to the head queue and sleep. The pace of such a thread is measured
@@ -109,12 +110,18 @@ static inline uint64_t streak_race(uint64_t pace)
 	return pace < W_SPIN_NANOSECONDS ? pace : W_SPIN_NANOSECONDS;
 }
 
-/* The pauses before the second read in a counted spin of @how and @pauses, at @pace. */
-static inline uint32_t streak_first_pauses(enum w_how how, uint64_t pace, uint32_t pauses)
+/*
+ * The pauses before the second read in a counted spin of @how and @pauses, at @pace. @long_turns:
+ * whether the thread waits where turns are long.
+ */
+static inline uint32_t streak_first_pauses(enum w_how how, bool long_turns, uint64_t pace,
+					   uint32_t pauses)
 {
-	const bool soon_back = pace && pace < STREAK_SOON_NANOSECONDS;
-
-	return how == W_POLITE && soon_back ? pauses / STREAK_SOON_PART + 1 : 1;
+	if (how != W_POLITE)
+		return 1;
+	if (long_turns)
+		return pauses;
+	return pace && pace < STREAK_SOON_NANOSECONDS ? pauses / STREAK_SOON_PART + 1 : 1;
 }
 
 #endif

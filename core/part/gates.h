@@ -28,7 +28,9 @@
 #define GATES_NOWHERE UINT32_MAX
 
 struct gate {
-	_Alignas(64) W_ATOMIC(uint32_t) mask; /* of `trial`. Written by the holder, rarely */
+	/* Written by the holder, rarely. */
+	_Alignas(64) W_ATOMIC(uint32_t) mask; /* of `trial` */
+	W_ATOMIC(uint32_t) long_turns;        /* whether threads take them */
 	_Alignas(64) struct trial trial;      /* the holder's */
 	_Alignas(64) struct ron_ticket lock;
 };

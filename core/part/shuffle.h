@@ -186,6 +186,17 @@ static inline void shfl_wake_ahead(struct shfl_node *node, uint32_t count)
 			shfl_wake_early(node);
 }
 
+/* As the head @node: returns how many waiters there are behind it, at most @most. */
+static inline uint32_t shfl_count_behind(struct shfl_node *node, uint32_t most)
+{
+	uint32_t count = 0;
+
+	/* [SHUFFLE-17] acquire: pairs with [SHUFFLE-7], [SHUFFLE-4], as [SHUFFLE-16] */
+	while (count < most && (node = w_load_acquire(&node->next)))
+		count++;
+	return count;
+}
+
 /* Passes the role to @node, then WAITING or AWAKE -> ROLE so that a spinning waiter notices. */
 static inline void shfl_pass_role(struct shfl_node *node)
 {
@@ -223,8 +234,8 @@ static inline bool shfl_move(struct shfl_node *last, struct shfl_node *previous,
 		return false;
 	/*
 	 * [SHUFFLE-4] release: pairs with [SHUFFLE-3], [SHUFFLE-5], [SHUFFLE-12], [SHUFFLE-16],
-	 * [WALK-4], [SHFL_RW-4]; each link publishes the node that it points to. relaxed: a link
-	 * that only the shuffler changes
+	 * [SHUFFLE-17], [WALK-4], [SHFL_RW-4]; each link publishes the node that it points to.
+	 * relaxed: a link that only the shuffler changes
 	 */
 	w_store_release(&previous->next, next);
 	w_store_release(&current->next, w_load_relaxed(&last->next));
@@ -428,7 +439,7 @@ static inline bool shfl_enter(shfl_tail *tail, struct shfl_node *node, uint32_t 
 		return true;
 	/*
 	 * [SHUFFLE-7] release: pairs with [SHUFFLE-3], [SHUFFLE-5], [SHUFFLE-12], [SHUFFLE-14],
-	 * [SHUFFLE-16], [WALK-4], [SHFL_RW-4]; our node's fields
+	 * [SHUFFLE-16], [SHUFFLE-17], [WALK-4], [SHFL_RW-4]; our node's fields
 	 */
 	w_store_release(&previous->next, node);
 	return false;

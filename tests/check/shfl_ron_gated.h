@@ -17,7 +17,7 @@
 #define CHECK_GATES (CHECK_COMMON + 64)
 #define COMMON_ROOM 1024
 #define UNCHECKED_QUEUE
-#define MADE(lock) shfl_ron_turn(lock, shfl_ron_open(lock), true)
+#define MADE(lock) shfl_ron_turn(lock, shfl_ron_open(lock), SHFL_RON_AT_GATE)
 /* These clients use only some of lock.c's functions. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 

@@ -166,8 +166,9 @@ static bool fail_to_take(struct shfl_mutex *lock, uint32_t *seen)
 /* Each waiter is a sample; no change of the way is the same as no sample. */
 #undef w_random
 #define w_random() 0u
-#define shfl_ron_prefers_gate(lock, gate, sample) \
-	((void)(lock), (void)(gate), (void)(sample), any_choice())
+#define shfl_ron_choose(lock, gate, sample)          \
+	((void)(lock), (void)(gate), (void)(sample), \
+	 any_choice() ? SHFL_RON_AT_GATE : SHFL_RON_SHORT_TURNS)
 
 static void forget(const void *lock);
 static bool remembers(const void *lock);

@@ -2,7 +2,8 @@
 /*
  * shfl_ron.h in user space: a thread that holds two locks through their gates, and can remember
  * only one of them, leaves the place of the other one at its gate. A thread whose streak is over
- * leaves the lock to the head of the queue. A newcomer races if it is usually away for long.
+ * leaves the lock to the head of the queue. A newcomer races if it is usually away for long. A head
+ * is patient where turns are long, unless many wait.
  */
 #include "shfl_ron.h"
 
@@ -23,7 +24,7 @@ static struct gate *take(struct shfl_ron *lock)
 	bool handed = true;
 
 	EXPECT(gate, "no gate");
-	shfl_ron_turn(lock, gate, true);
+	shfl_ron_turn(lock, gate, SHFL_RON_AT_GATE);
 	EXPECT(shfl_ron_enter(lock, gate, policy, &handed) != TOUR_NOBODY && !handed);
 	gate->lock.tour.at = TOUR_NOBODY;
 	return gate;
@@ -206,6 +207,75 @@ static void races_if_it_was_away(void)
 		EXPECT(!races(W_SPIN_NANOSECONDS, others[i]), "setting %zu", i);
 }
 
+static void runs_in_three_ways(void)
+{
+	struct shfl_ron lock;
+	struct gate *gate;
+
+	initialise(&lock);
+	EXPECT(shfl_ron_try_acquire(&lock));
+	gate = shfl_ron_open(&lock);
+	for (uint32_t i = 0; i < TRIAL_WAYS * TRIAL_WAYS; i++) {
+		const enum shfl_ron_way way = i * 2 % TRIAL_WAYS;
+
+		shfl_ron_turn(&lock, gate, way);
+		EXPECT(shfl_ron_way(gate) == way, "%u", way);
+		EXPECT(shfl_ron_turns_are_long(gate) == (way == SHFL_RON_LONG_TURNS));
+		EXPECT(!(atomic_load(&lock.mutex.state) & SHFL_RON_GATE) ==
+		       (way != SHFL_RON_AT_GATE));
+	}
+	shfl_ron_turn(&lock, gate, SHFL_RON_LONG_TURNS);
+	EXPECT(shfl_ron_release(&lock, (struct shfl_ron_policy){.wait = WAIT_PARK}));
+	shfl_ron_destroy(&lock);
+	EXPECT(shfl_ron_way(shfl_ron_open(&lock)) == SHFL_RON_SHORT_TURNS, "of the former lock");
+	shfl_ron_destroy(&lock);
+}
+
+/* A thread that gave up where turns are long does not wait so for other locks. */
+static void gives_up_in_a_long_turn(void)
+{
+	const struct shfl_ron_policy by = {.wait = WAIT_PARK, .patience = 4, .batch = 1};
+	const struct w_deadline past = w_deadline_at(1);
+	struct shfl_ron lock;
+
+	initialise(&lock);
+	EXPECT(shfl_ron_try_acquire(&lock));
+	shfl_ron_turn(&lock, shfl_ron_open(&lock), SHFL_RON_LONG_TURNS);
+	EXPECT(!shfl_ron_acquire(&lock, by, &past));
+	EXPECT(!w_turns_are_long(), "it still waits");
+	EXPECT(shfl_ron_release(&lock, by));
+	shfl_ron_destroy(&lock);
+}
+
+/* The patience of a head with @waiters, itself among them, where turns are long. */
+static uint64_t patience_with(uint32_t waiters)
+{
+	struct shfl_node nodes[SHFL_MUTEX_MANY] = {0};
+
+	for (uint32_t i = 0; i + 1 < waiters; i++)
+		atomic_store(&nodes[i].next, &nodes[i + 1]);
+	w_streak_end(true);
+	return shfl_mutex_patience(&nodes[0], policy);
+}
+
+static void is_patient_where_turns_are_long(void)
+{
+	struct shfl_node node = {0};
+
+	script_own_cpu = true;
+	for (uint32_t waiters = 1; waiters < SHFL_MUTEX_MANY; waiters++) {
+		EXPECT(patience_with(waiters) ==
+		       policy.patience * (SHFL_MUTEX_LONG_TURN / waiters));
+		EXPECT(w_turns_are_long());
+	}
+	EXPECT(patience_with(SHFL_MUTEX_MANY) == policy.patience);
+	EXPECT(!w_turns_are_long(), "too many wait");
+	EXPECT(shfl_mutex_patience(&node, policy) == policy.patience);
+	script_own_cpu = false;
+	EXPECT(patience_with(1) == policy.patience, "its CPU is shared");
+	w_turns_shorten();
+}
+
 int main(void)
 {
 	RUN(replaces_what_it_remembers);
@@ -215,5 +285,8 @@ int main(void)
 	RUN(streak_ends_by_state);
 	RUN(yields_at_a_long_pace);
 	RUN(races_if_it_was_away);
+	RUN(runs_in_three_ways);
+	RUN(gives_up_in_a_long_turn);
+	RUN(is_patient_where_turns_are_long);
 	return 0;
 }

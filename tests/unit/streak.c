@@ -130,22 +130,22 @@ static bool races(void)
 static void measures_its_pace_until_it_waits(void)
 {
 	begin_measuring(0);
-	w_streak_end();
+	w_streak_end(false);
 	EXPECT(!w_race_end(), "no release");
 	begin_measuring(0);
 	pass_slowly(3);
-	w_streak_end();
+	w_streak_end(false);
 	EXPECT(races());
-	w_streak_end();
+	w_streak_end(false);
 	EXPECT(races(), "it is measured once");
 	begin_measuring(HOUR);
 	pass(3, 0);
-	w_streak_end();
+	w_streak_end(false);
 	EXPECT(pace() < HOUR, "what it was does not matter");
 	atomic_store(&w_self()->pace, 0);
 	w_streak_begin();
 	pass_slowly(3);
-	w_streak_end();
+	w_streak_end(false);
 	EXPECT(!w_race_end(), "it is measured at some waits only");
 }
 
@@ -219,11 +219,24 @@ static void reads_rarely_if_soon_back(void)
 {
 	const uint64_t soon = STREAK_SOON_NANOSECONDS;
 
-	EXPECT(streak_first_pauses(W_POLITE, soon - 1, 400) == 400 / STREAK_SOON_PART + 1);
-	EXPECT(streak_first_pauses(W_POLITE, 1, 1) == 1, "a short spin");
-	EXPECT(streak_first_pauses(W_POLITE, soon, 400) == 1, "away for longer");
-	EXPECT(streak_first_pauses(W_POLITE, 0, 400) == 1, "its pace is unknown");
-	EXPECT(streak_first_pauses(W_BRIEF, 1, 400) == 1, "others do not write the word");
+	EXPECT(streak_first_pauses(W_POLITE, false, soon - 1, 400) == 400 / STREAK_SOON_PART + 1);
+	EXPECT(streak_first_pauses(W_POLITE, false, 1, 1) == 1, "a short spin");
+	EXPECT(streak_first_pauses(W_POLITE, false, soon, 400) == 1, "away for longer");
+	EXPECT(streak_first_pauses(W_POLITE, false, 0, 400) == 1, "its pace is unknown");
+	EXPECT(streak_first_pauses(W_BRIEF, false, 1, 400) == 1, "others do not write the word");
+}
+
+static void reads_rarely_where_turns_are_long(void)
+{
+	EXPECT(streak_first_pauses(W_POLITE, true, HOUR, 400) == 400);
+	EXPECT(streak_first_pauses(W_BRIEF, true, HOUR, 400) == 1, "others do not write the word");
+	w_streak_end(true);
+	EXPECT(w_turns_are_long());
+	w_turns_shorten();
+	EXPECT(!w_turns_are_long());
+	w_streak_end(true);
+	w_streak_begin();
+	EXPECT(!w_turns_are_long(), "the wait is over");
 }
 
 static void spins_by_its_pace(void)
@@ -269,6 +282,7 @@ int main(void)
 	RUN(yields_at_a_long_pace);
 	RUN(measures_its_pace_now_and_then);
 	RUN(reads_rarely_if_soon_back);
+	RUN(reads_rarely_where_turns_are_long);
 	RUN(spins_by_its_pace);
 	RUN(a_thread_that_never_waited_looks_in_vain);
 	return 0;

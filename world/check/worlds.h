@@ -99,7 +99,7 @@ struct w_visible {
 #define w_forget(lock) ((void)(lock))
 
 /* No release looks. If a client does, the streak is over. Nobody races for long. */
-#define w_streak_end() ((void)0)
+#define w_streak_end(long_turns) ((void)(long_turns))
 #define w_streak_begin() ((void)0)
 #define w_streak_counts() false
 #define w_streak_is_over(others_wait) (others_wait)
@@ -108,6 +108,11 @@ struct w_visible {
 #define CHECK_RACE_END() UINT64_C(0)
 #endif
 #define w_race_end() CHECK_RACE_END()
+#ifndef CHECK_TURNS_ARE_LONG
+#define CHECK_TURNS_ARE_LONG() false
+#endif
+#define w_turns_shorten() ((void)0)
+#define w_turns_are_long() CHECK_TURNS_ARE_LONG()
 
 /* The gates lie behind the common block. */
 #ifndef CHECK_GATES

@@ -171,12 +171,14 @@ void *w_common(size_t bytes);
 #define w_note_set(lock, its_note) ((void)(lock), (void)(its_note))
 #define w_remember(lock, its_note) ((void)(lock), (void)(its_note), false)
 #define w_forget(lock) ((void)(lock))
-#define w_streak_end() ((void)0)
+#define w_streak_end(long_turns) ((void)(long_turns))
 #define w_streak_begin() ((void)0)
 #define w_streak_counts() false
 #define w_streak_is_over(others_wait) ((void)(others_wait), false)
 #define w_streak_yield() ((void)0)
 #define w_race_end() UINT64_C(0)
+#define w_turns_shorten() ((void)0)
+#define w_turns_are_long() false
 
 #define w_fork_generation() 0u
 #define w_process() 1u

@@ -105,20 +105,20 @@ static inline bool w_expired(const struct w_deadline *deadline)
 	return deadline && sim_now() >= deadline->at;
 }
 
-#define w_wait_acquire(p, COND, how, deadline)                           \
-	({                                                               \
-		__auto_type w_p_ = (p);                                  \
-		__typeof__(*w_p_) VAL = SIM_LOAD(w_p_);                  \
-		if (!(COND)) {                                           \
-			sim_wait_begin(how, w_self()->pace);             \
-			while (sim_wait_again(sim_deadline(deadline))) { \
-				VAL = SIM_LOAD(w_p_);                    \
-				if (COND)                                \
-					break;                           \
-			}                                                \
-			sim_wait_end();                                  \
-		}                                                        \
-		VAL;                                                     \
+#define w_wait_acquire(p, COND, how, deadline)                                   \
+	({                                                                       \
+		__auto_type w_p_ = (p);                                          \
+		__typeof__(*w_p_) VAL = SIM_LOAD(w_p_);                          \
+		if (!(COND)) {                                                   \
+			sim_wait_begin(how, w_turns_are_long(), w_self()->pace); \
+			while (sim_wait_again(sim_deadline(deadline))) {         \
+				VAL = SIM_LOAD(w_p_);                            \
+				if (COND)                                        \
+					break;                                   \
+			}                                                        \
+			sim_wait_end();                                          \
+		}                                                                \
+		VAL;                                                             \
 	})
 #define w_await_acquire(p, COND) w_wait_acquire(p, COND, W_SPIN, NULL)
 #define w_has_own_cpu() sim_has_own_cpu()
@@ -174,6 +174,7 @@ struct sim_self {
 	const void *hint_locks[W_HINTS];
 	uint32_t hint_notes[W_HINTS];
 	uint32_t streak_left;
+	bool long_turns;
 	uint32_t waits;
 	uint64_t streak_since;
 	uint64_t pace_since;
@@ -339,10 +340,11 @@ static inline void sim_pace_end(struct sim_self *self, uint64_t now, uint32_t re
 	self->pace_since = 0;
 }
 
-static inline void w_streak_end(void)
+static inline void w_streak_end(bool long_turns)
 {
 	struct sim_self *self = w_self();
 
+	self->long_turns = long_turns;
 	if (self->pace_since)
 		sim_pace_end(self, w_now(), streak_first_look(self->pace) - self->streak_left);
 }
@@ -351,9 +353,20 @@ static inline void w_streak_begin(void)
 {
 	struct sim_self *self = w_self();
 
+	self->long_turns = false;
 	self->streak_left = streak_first_look(self->pace);
 	self->streak_since = 0;
 	self->pace_since = self->waits++ % STREAK_MEASURED == 0 ? w_now() : 0;
+}
+
+static inline bool w_turns_are_long(void)
+{
+	return w_self()->long_turns;
+}
+
+static inline void w_turns_shorten(void)
+{
+	w_self()->long_turns = false;
 }
 
 /* Takes no time: a core goes on while it counts in a line of its own. */

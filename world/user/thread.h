@@ -97,6 +97,7 @@ struct w_own {
 	struct w_spin_history spin_history[W_SPIN_HISTORIES];
 	uint8_t spin_histories : W_SPIN_HISTORIES; /* bit k: that of kind k is set */
 	uint8_t hints : 3;                         /* how many hints of the record are of a lock */
+	uint8_t long_turns : 1;                    /* whether it waits where turns are long */
 	uint8_t refusals;                          /* refused entries into a bounded spin */
 };
 

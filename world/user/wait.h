@@ -221,11 +221,12 @@ static inline void w_pace_end(struct w_self *self, uint64_t now, uint32_t releas
 	w_pace_begin(self, 0);
 }
 
-/* The thread has to wait. If its pace is being measured, ends that. */
-static inline void w_streak_end(void)
+/* The thread has to wait, where turns are @long_turns. If its pace is being measured, ends that. */
+static inline void w_streak_end(bool long_turns)
 {
 	struct w_self *self = w_self();
 
+	w_own.long_turns = long_turns;
 	if (w_unlikely(w_pace_since(self)))
 		w_pace_end(self, w_now(), streak_first_look(w_pace(self)) - w_own.streak_left);
 }
@@ -236,10 +237,23 @@ static inline void w_streak_begin(void)
 	struct w_self *self = w_self();
 	const uint32_t waits = atomic_load_explicit(&self->waits, memory_order_relaxed);
 
+	w_own.long_turns = false;
 	w_own.streak_left = (uint16_t)streak_first_look(w_pace(self));
 	atomic_store_explicit(&self->streak_since, 0, memory_order_relaxed);
 	atomic_store_explicit(&self->waits, waits + 1, memory_order_relaxed);
 	w_pace_begin(self, waits % STREAK_MEASURED == 0 ? w_now() : 0);
+}
+
+/* Whether the thread waits where turns are long. */
+static inline bool w_turns_are_long(void)
+{
+	return w_own.long_turns;
+}
+
+/* From now on, they are short during this wait. */
+static inline void w_turns_shorten(void)
+{
+	w_own.long_turns = false;
 }
 
 /* Counts a release. Returns whether it is time for a look. */
@@ -320,7 +334,8 @@ static inline struct w_spin w_spin_begin(enum w_how how)
 	spin.left = w_spin_adapts(how) ? w_spin_pauses_now(how) : w_spin_pauses;
 	/* A thread without a record has never counted releases. */
 	if (w_self_or_null)
-		spin.next = streak_first_pauses(how, w_pace(w_self_or_null), spin.left);
+		spin.next = streak_first_pauses(how, w_turns_are_long(), w_pace(w_self_or_null),
+						spin.left);
 	spin.counted = true;
 	return spin;
 }

@@ -29,7 +29,7 @@ struct sim_how sim_how(uint32_t how);
 
 uint32_t sim_spinners_limit(uint32_t cpus);
 uint32_t sim_spin_rounds(uint32_t how, uint32_t cpus);
-uint32_t sim_first_pauses(uint32_t how, uint64_t pace, uint32_t pauses);
+uint32_t sim_first_pauses(uint32_t how, bool long_turns, uint64_t pace, uint32_t pauses);
 uint32_t sim_spin_longer(uint32_t how, uint32_t pauses);
 uint32_t sim_spin_budget(struct w_spin_history *history);
 void sim_spin_learn(struct w_spin_history *history, bool failed);

@@ -3,7 +3,7 @@
  * shfl_ron whose waiters go to the gate from the start, until a sample chooses otherwise. The first
  * thread may remember that it came that way, or not, and that it has waited for the lock before.
  */
-#define MADE(lock) shfl_ron_turn(lock, shfl_ron_open(lock), true)
+#define MADE(lock) shfl_ron_turn(lock, shfl_ron_open(lock), SHFL_RON_AT_GATE)
 /* These clients use only some of lock.c's functions. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 

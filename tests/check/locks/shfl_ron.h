@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Any choice between the ways, at any sample: more than the trials make. */
-#define shfl_ron_prefers_gate(lock, gate, sample) \
-	((void)(lock), (void)(gate), (void)(sample), w_random() != 0)
+#define shfl_ron_choose(lock, gate, sample)          \
+	((void)(lock), (void)(gate), (void)(sample), \
+	 w_random() ? SHFL_RON_AT_GATE : SHFL_RON_SHORT_TURNS)
 /*
  * The first thread of shfl_ron.c may remember anything, at any time. More such threads would be too
  * many states; shfl_ron_steady.c has several that remember.

@@ -41,9 +41,9 @@ pub(super) fn whole() -> Time {
 }
 
 /// The pauses before the second read of a counted spin of `pauses`.
-pub(super) fn first_pauses(how: u32, pace: u64, pauses: u64) -> u32 {
+pub(super) fn first_pauses(how: u32, long_turns: bool, pace: u64, pauses: u64) -> u32 {
     // SAFETY: a pure function.
-    unsafe { abi::sim_first_pauses(how, pace, pauses as u32) }
+    unsafe { abi::sim_first_pauses(how, long_turns, pace, pauses as u32) }
 }
 
 /// A wait so far.
