@@ -272,27 +272,36 @@ static inline void shfl_ron_give_gate(struct gate *gate, uint32_t at, enum wait 
 
 /*
  * Takes @lock through @gate, and returns the place of the tour; *@handed is whether it was handed
- * over there. If GATE is no longer set then, leaves the gate at once and returns TOUR_NOBODY: a
- * thread that forgets how it came finds by that flag that its release has to leave the gate.
+ * over there. If GATE is no longer set once the thread has the gate, or the lock, leaves the gate
+ * and returns TOUR_NOBODY: a thread that forgets how it came finds by that flag that its release
+ * has to leave the gate. It does not keep the gate while it waits for the lock then: others there
+ * would wait for a turn in the mutex's queue each.
  */
 static W_SLOW uint32_t shfl_ron_enter(struct shfl_ron *lock, struct gate *gate,
 				      struct shfl_mutex_policy policy, bool *handed)
 {
 	struct tour_own *own = gate_own(gate);
 	uint32_t place;
+	bool stays;
 
 	shfl_ron_repair(gate);
 	place = shfl_ron_take_gate(gate, policy.wait);
 	*handed = own->holds;
-	if (!*handed) {
+	if (*handed)
+		return place;
+	/* relaxed: a hint; the holder changes the flag, and reads its own write below */
+	stays = w_load_relaxed(&lock->mutex.state) & SHFL_RON_GATE;
+	if (stays) {
 		(void)shfl_mutex_acquire(&lock->mutex, policy, NULL);
-		if (!own->gate) {
-			shfl_ron_give_gate(gate, place, policy.wait);
-			return TOUR_NOBODY;
+		if (own->gate) {
+			own->holds = true;
+			return place;
 		}
-		own->holds = true;
 	}
-	return place;
+	shfl_ron_give_gate(gate, place, policy.wait);
+	if (!stays)
+		(void)shfl_mutex_acquire(&lock->mutex, policy, NULL);
+	return TOUR_NOBODY;
 }
 
 /* As the holder: returns whether threads wait in the mutex's queue. */
