@@ -260,7 +260,7 @@ FAULTS = [
         "newcomers overtake the head without bound",
         "shfl_mutex",
         "core/shfl_mutex.h",
-        "if (attempts++ >= policy.patience &&",
+        "if (attempts++ >= patience &&",
         "if (attempts++ == UINT32_MAX &&",
     ),
     Fault(
