@@ -135,11 +135,10 @@ static inline bool shfl_ron_turns_are_long(struct gate *gate)
 
 /* A waiter's part in the trials. */
 struct shfl_ron_sample {
-	uint32_t mask;   /* by which it was drawn */
-	uint32_t count;  /* of acquisitions for which it stands */
-	bool used;       /* whether the lock was handed over to it at the gate */
-	bool long_turns; /* whether turns were long when it began to wait */
-	bool crowded;    /* whether it found too many waiters for that */
+	uint32_t mask;  /* by which it was drawn */
+	uint32_t count; /* of acquisitions for which it stands */
+	bool used;      /* whether the lock was handed over to it at the gate */
+	bool crowded;   /* whether turns were long, until it found too many waiters for that */
 };
 
 /* The ways to run the lock. Their order is that of the CPU time that waiters need. */
@@ -441,13 +440,12 @@ static W_SLOW bool shfl_ron_acquire_slow(struct shfl_ron *lock, uint32_t seen,
 	struct gate *gate = gates_find(lock);
 	const bool has_own_cpu = w_has_own_cpu();
 	const bool enters = gate && seen & SHFL_RON_GATE && !deadline && has_own_cpu;
-	struct shfl_ron_sample sample = {.mask = gate_mask(gate),
-					 .count = shfl_ron_count(lock),
-					 .long_turns = shfl_ron_turns_are_long(gate)};
+	const bool long_turns = shfl_ron_turns_are_long(gate);
+	struct shfl_ron_sample sample = {.mask = gate_mask(gate), .count = shfl_ron_count(lock)};
 	const uint32_t drawn = w_random() & sample.mask;
 	uint32_t place = TOUR_NOBODY;
 
-	w_streak_end(sample.long_turns);
+	w_streak_end(long_turns);
 	if (enters) {
 		place = shfl_ron_enter(lock, gate, policy, &sample.used);
 	} else if (!shfl_mutex_try_acquire_slow(&lock->mutex, seen) &&
@@ -456,7 +454,7 @@ static W_SLOW bool shfl_ron_acquire_slow(struct shfl_ron *lock, uint32_t seen,
 		w_turns_shorten();
 		return false;
 	}
-	sample.crowded = sample.long_turns && !w_turns_are_long();
+	sample.crowded = long_turns && !w_turns_are_long();
 	w_streak_begin();
 	if (has_own_cpu)
 		shfl_ron_remember(lock, gate, place);

@@ -20,8 +20,8 @@
  * thread last had to wait, its count, and is a sample with a chance of count / (mask + 1). So a
  * sample stands for mask + 1 acquisitions, or for its own if they are more: turns of very different
  * lengths are measured as well as equal ones. The mask follows the rate, so that a window has some
- * samples, and not many. A phase counts after a window, or more: those who wait when it begins
- * were drawn by the former mask.
+ * samples, and not many. BASE and MEASURE count from their second window on: those who wait when
+ * they begin were drawn by the former mask.
  *
  * If a way above 0 is not used for a while, or hardly any thread waits, there is nothing to gain:
  * the lock runs, or stays, in way 0.
@@ -210,11 +210,14 @@ static inline void trial_end(struct trial *trial, uint32_t now, uint32_t rate)
 	trial_rest(trial, now, wins ? rate : trial->rate);
 }
 
-/* Leaves the way in which the lock runs, above 0, and does not try it for now. */
+/*
+ * Leaves the way in which the lock runs, above 0, and does not try it for now. The former way is
+ * the one to return to only while the lock runs in the way of a trial.
+ */
 static inline void trial_refuse(struct trial *trial, uint32_t now)
 {
 	trial->barred = trial->way;
-	if (trial->phase == TRIAL_RESTS)
+	if (trial->phase == TRIAL_RESTS || trial->phase == TRIAL_BASE)
 		trial_cancel(trial, now);
 	else
 		trial_end(trial, now, 0);

@@ -159,6 +159,18 @@ static void refuses(void)
 	EXPECT(run.trial.way == 0 && run.trial.phase == TRIAL_RESTS);
 }
 
+/* A way that is refused while its own rate is measured is left, whatever trials there were. */
+static void refuses_its_own_way(void)
+{
+	static const double faster[] = {.5, 1.5, .6};
+	struct run run = start();
+
+	while (run.trial.way != 1 || run.trial.former != 1 || run.trial.phase != TRIAL_BASE)
+		go_on(&run, 1, faster);
+	trial_refuse(&run.trial, (uint32_t)(uint64_t)run.now);
+	EXPECT(run.trial.way == 0 && run.trial.phase == TRIAL_RESTS, "way %u", run.trial.way);
+}
+
 /* A load that changes is noticed: at once by its rate, or else at the end of the longest rest. */
 static void follows_the_load(void)
 {
@@ -282,6 +294,7 @@ int main(void)
 	RUN(measures_long_turns);
 	RUN(cancels);
 	RUN(refuses);
+	RUN(refuses_its_own_way);
 	RUN(follows_the_load);
 	RUN(leaves_when_unused);
 	RUN(needs_waiters);
