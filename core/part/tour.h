@@ -294,10 +294,19 @@ static inline void tour_hand_over(struct tour *tour, const struct tour_kind *kin
 	}
 }
 
-/* Prefetches the place after @place, where the lock was handed to the caller. */
+/*
+ * Prefetches the places of the next group behind @place where threads may wait. Those of its own
+ * group are in the cache: the lock was handed over there.
+ */
 static inline void tour_look_ahead(struct tour *tour, const struct tour_kind *kind, uint32_t place)
 {
-	w_prefetch(tour_place(tour, kind, place + 1 < tour->places ? place + 1 : 0));
+	/* relaxed: a hint */
+	const uint64_t groups = w_load_relaxed(&tour->word) & ~TOUR_HELD;
+	const uint64_t own = 1ull << (place >> tour->shift), later = groups & ~(own | (own - 1));
+	const uint64_t next = later ? later : groups;
+
+	if (next)
+		w_prefetch(tour_place(tour, kind, (uint32_t)__builtin_ctzll(next) << tour->shift));
 }
 
 /* Records that the lock was handed to the caller at @place, and prefetches the next place. */
