@@ -94,7 +94,7 @@
  * each would have too small a share of the time, or wait for too long.
  */
 #ifndef SHFL_MUTEX_LONG_TURN
-#define SHFL_MUTEX_LONG_TURN 50u
+#define SHFL_MUTEX_LONG_TURN 40u
 #define SHFL_MUTEX_MANY 16u
 #endif
 
@@ -254,21 +254,41 @@ static inline uint32_t shfl_mutex_watch(struct shfl_mutex *lock, uint32_t until,
 	return seen;
 }
 
-/*
- * As the head of the queue: returns after how many failed attempts it closes the lock to newcomers.
- * If turns are long, it stays awake until then.
- */
+/* Whether the thread waits where turns are long, and has its CPU to itself. */
+static inline bool shfl_mutex_turns_are_long(void)
+{
+	return w_unlikely(w_turns_are_long()) && w_has_own_cpu();
+}
+
+/* As the head of the queue: returns after how many failed attempts it closes the lock. */
 static inline uint64_t shfl_mutex_patience(struct shfl_node *node, struct shfl_mutex_policy policy)
 {
 	uint32_t waiters;
 
-	if (w_likely(!w_turns_are_long()) || !w_has_own_cpu())
+	if (!shfl_mutex_turns_are_long())
 		return policy.patience;
 	waiters = 1 + shfl_count_behind(node, SHFL_MUTEX_MANY - 1);
 	if (waiters < SHFL_MUTEX_MANY)
 		return (uint64_t)policy.patience * (SHFL_MUTEX_LONG_TURN / waiters);
 	w_turns_shorten();
 	return policy.patience;
+}
+
+/*
+ * As the head of the queue: whether it leaves @lock to others for now, since turns are long. A spin
+ * later they hold it, or soon take it again. *@seen is then the state last read.
+ */
+static inline bool shfl_mutex_sits_out(struct shfl_mutex *lock, const struct w_deadline *deadline,
+				       uint32_t *seen)
+{
+	if (!shfl_mutex_turns_are_long() || w_expired(deadline))
+		return false;
+	/* [SHFL_MUTEX-9] acquire: pairs with nothing; [SHFL_MUTEX-2] reads the word again */
+	*seen = w_wait_acquire(&lock->state, false, W_RARE, deadline);
+	if (!(*seen & SHFL_MUTEX_LOCKED))
+		/* [SHFL_MUTEX-10] acquire: pairs with nothing, as [SHFL_MUTEX-9] */
+		*seen = w_wait_acquire(&lock->state, VAL & SHFL_MUTEX_LOCKED, W_GLANCE, deadline);
+	return *seen & SHFL_MUTEX_LOCKED;
 }
 
 /* As the head of the queue, takes @lock. Returns false if @deadline passes first. */
@@ -282,7 +302,8 @@ static inline bool shfl_mutex_take_as_head(struct shfl_mutex *lock, struct shfl_
 
 	if (ahead)
 		shfl_wake_ahead(node, 1);
-	while (!shfl_mutex_take(lock, &seen)) {
+	while ((attempts < patience && shfl_mutex_sits_out(lock, deadline, &seen)) ||
+	       !shfl_mutex_take(lock, &seen)) {
 		if (ahead && !attempts)
 			shfl_wake_ahead(node, SHFL_MUTEX_AHEAD);
 		if (shfl_head_shuffles(node))
@@ -293,6 +314,8 @@ static inline bool shfl_mutex_take_as_head(struct shfl_mutex *lock, struct shfl_
 			(void)w_fetch_or_relaxed(&lock->state, SHFL_MUTEX_CLOSED);
 			w_event(close);
 		}
+		if (attempts < patience && shfl_mutex_turns_are_long() && !w_expired(deadline))
+			continue;
 		seen = shfl_mutex_watch(lock, 0, policy, deadline);
 		if (!(seen & SHFL_MUTEX_LOCKED))
 			continue;
@@ -300,8 +323,6 @@ static inline bool shfl_mutex_take_as_head(struct shfl_mutex *lock, struct shfl_
 			w_event(abandon);
 			return false;
 		}
-		if (attempts < patience && w_turns_are_long() && w_has_own_cpu())
-			continue;
 		slept = true;
 		shfl_mutex_park(lock, seen, deadline);
 	}
@@ -366,11 +387,14 @@ static inline bool shfl_mutex_races(struct shfl_mutex_policy policy)
 	return policy.wait == WAIT_PARK && policy.spins && policy.patience;
 }
 
-/* As a newcomer, races for @lock a few times. Returns true if it took it. */
+/*
+ * As a newcomer, races for @lock a few times, but not where it would shorten the turn of another
+ * thread. Returns true if it took it.
+ */
 static inline bool shfl_mutex_spin(struct shfl_mutex *lock, struct shfl_mutex_policy policy,
 				   const struct w_deadline *deadline)
 {
-	bool late = shfl_mutex_races(policy);
+	bool late = shfl_mutex_races(policy) && !shfl_mutex_turns_are_long();
 
 	for (uint32_t races = 0; late && races < SHFL_MUTEX_RACES; races++)
 		if (shfl_mutex_race(lock, policy, deadline, &late))

@@ -53,9 +53,9 @@
  * A thread that is soon back usually waits for others like it. While it spins, it reads the mutex's
  * word rarely, so that they can take it many times in a row.
  *
- * While turns are long, all waiters read the word rarely, and the head of the queue stays awake and
- * closes the mutex to newcomers later: after SHFL_MUTEX_LONG_TURN times as many attempts, divided
- * by the number of waiters.
+ * While turns are long, newcomers queue at once, and the head of the queue looks at the mutex once
+ * per spin. It takes it if it is free and stays so for a glance, and closes it to newcomers after
+ * SHFL_MUTEX_LONG_TURN times as many looks as its patience, divided by the number of waiters.
  *
  * Timed waiters and those that share their CPU wait in the mutex's queue. While a trial waits for
  * that queue to end, and whenever a tour is complete, a release leaves the lock to its head.

@@ -61,10 +61,10 @@ static inline uint32_t w_spin_rounds(enum w_how how, uint32_t spinners)
 	return how == W_ORDERED ? W_SPIN_ROUNDS * spinners : 0;
 }
 
-/* The number of pauses after @pauses of them: a polite spin backs off. */
+/* The number of pauses after @pauses of them: a polite spin backs off, a rare one is one pause. */
 static inline uint32_t w_spin_longer(enum w_how how, uint32_t pauses)
 {
-	return how == W_POLITE ? pauses + pauses / 2 + 1 : pauses;
+	return how == W_POLITE || how == W_RARE ? pauses + pauses / 2 + 1 : pauses;
 }
 
 /*
@@ -82,6 +82,7 @@ static inline uint32_t w_spin_longer(enum w_how how, uint32_t pauses)
  * threads on 2 CPUs had a hundredth of its throughput.
  */
 #define W_SPIN_PARTS 16
+#define W_GLANCE_PARTS 1
 #define W_SPINS_WHOLE 256
 #define W_SPIN_HISTORIES 3 /* of W_POLITE, of W_QUEUED, and of W_SIGNAL */
 
@@ -93,6 +94,12 @@ struct w_spin_history {
 static inline bool w_spin_adapts(enum w_how how)
 {
 	return how >= W_POLITE;
+}
+
+/* The length of a spin of @how that does not adapt, in parts of W_SPIN_PARTS. */
+static inline uint32_t w_spin_parts(enum w_how how)
+{
+	return how == W_GLANCE ? W_GLANCE_PARTS : W_SPIN_PARTS;
 }
 
 /* Index of the history that spins of @how have. */

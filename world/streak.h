@@ -111,16 +111,14 @@ static inline uint64_t streak_race(uint64_t pace)
 }
 
 /*
- * The pauses before the second read in a counted spin of @how and @pauses, at @pace. @long_turns:
- * whether the thread waits where turns are long.
+ * The pauses before the second read in a counted spin of @how and @pauses, at @pace.
  */
-static inline uint32_t streak_first_pauses(enum w_how how, bool long_turns, uint64_t pace,
-					   uint32_t pauses)
+static inline uint32_t streak_first_pauses(enum w_how how, uint64_t pace, uint32_t pauses)
 {
+	if (how == W_RARE)
+		return pauses;
 	if (how != W_POLITE)
 		return 1;
-	if (long_turns)
-		return pauses;
 	return pace && pace < STREAK_SOON_NANOSECONDS ? pauses / STREAK_SOON_PART + 1 : 1;
 }
 

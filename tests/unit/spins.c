@@ -117,6 +117,16 @@ static unsigned rounds(void)
 	return pauses / w_spin_pauses;
 }
 
+static void a_glance_is_a_short_spin(void)
+{
+	struct w_spin spin = w_spin_begin(W_GLANCE);
+	uint32_t pauses = 0;
+
+	for (; w_read_again(&spin, W_GLANCE, NULL, &word, sizeof(word), 0); pauses++)
+		EXPECT(spin.next == 1, "it reads after each pause");
+	EXPECT(pauses == w_spin_pauses * W_GLANCE_PARTS / W_SPIN_PARTS + 1, "%u pauses", pauses);
+}
+
 static void ordered_spins_on_an_own_cpu_are_repeated(void)
 {
 	static struct w_self other;
@@ -229,6 +239,7 @@ int main(void)
 	RUN(other_spins_stay);
 	RUN(a_signal_to_a_spinning_waiter_makes_no_system_call);
 	stay_on_one_cpu();
+	RUN(a_glance_is_a_short_spin);
 	RUN(ordered_spins_on_an_own_cpu_are_repeated);
 	RUN(a_deadline_ends_an_ordered_spin);
 	RUN(a_thread_that_moves_leaves_its_seat);

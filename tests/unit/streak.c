@@ -219,17 +219,21 @@ static void reads_rarely_if_soon_back(void)
 {
 	const uint64_t soon = STREAK_SOON_NANOSECONDS;
 
-	EXPECT(streak_first_pauses(W_POLITE, false, soon - 1, 400) == 400 / STREAK_SOON_PART + 1);
-	EXPECT(streak_first_pauses(W_POLITE, false, 1, 1) == 1, "a short spin");
-	EXPECT(streak_first_pauses(W_POLITE, false, soon, 400) == 1, "away for longer");
-	EXPECT(streak_first_pauses(W_POLITE, false, 0, 400) == 1, "its pace is unknown");
-	EXPECT(streak_first_pauses(W_BRIEF, false, 1, 400) == 1, "others do not write the word");
+	EXPECT(streak_first_pauses(W_POLITE, soon - 1, 400) == 400 / STREAK_SOON_PART + 1);
+	EXPECT(streak_first_pauses(W_POLITE, 1, 1) == 1, "a short spin");
+	EXPECT(streak_first_pauses(W_POLITE, soon, 400) == 1, "away for longer");
+	EXPECT(streak_first_pauses(W_POLITE, 0, 400) == 1, "its pace is unknown");
+	EXPECT(streak_first_pauses(W_BRIEF, 1, 400) == 1, "others do not write the word");
 }
 
-static void reads_rarely_where_turns_are_long(void)
+static void pauses_once_in_a_rare_spin(void)
 {
-	EXPECT(streak_first_pauses(W_POLITE, true, HOUR, 400) == 400);
-	EXPECT(streak_first_pauses(W_BRIEF, true, HOUR, 400) == 1, "others do not write the word");
+	EXPECT(streak_first_pauses(W_RARE, HOUR, 400) == 400);
+	EXPECT(streak_first_pauses(W_RARE, 0, 400) == 400, "its pace is unknown");
+}
+
+static void knows_while_it_waits_whether_turns_are_long(void)
+{
 	w_streak_end(true);
 	EXPECT(w_turns_are_long());
 	w_turns_shorten();
@@ -282,7 +286,8 @@ int main(void)
 	RUN(yields_at_a_long_pace);
 	RUN(measures_its_pace_now_and_then);
 	RUN(reads_rarely_if_soon_back);
-	RUN(reads_rarely_where_turns_are_long);
+	RUN(pauses_once_in_a_rare_spin);
+	RUN(knows_while_it_waits_whether_turns_are_long);
 	RUN(spins_by_its_pace);
 	RUN(a_thread_that_never_waited_looks_in_vain);
 	return 0;

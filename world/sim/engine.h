@@ -25,10 +25,10 @@ void sim_fence(void);
 void sim_prefetch(const void *object);
 
 /*
- * A wait whose first read did not end it: begins it, for a thread with @pace, where turns are
- * @long_turns (../streak.h); returns whether to read again; ends it. A thread has at most one.
+ * A wait whose first read did not end it: begins it, for a thread with @pace (../streak.h); returns
+ * whether to read again; ends it. A thread has at most one.
  */
-void sim_wait_begin(uint32_t how, bool long_turns, uint64_t pace);
+void sim_wait_begin(uint32_t how, uint64_t pace);
 bool sim_wait_again(uint64_t deadline);
 void sim_wait_end(void);
 /* Whether no other thread has waited on the current one's CPU recently. */

@@ -105,20 +105,20 @@ static inline bool w_expired(const struct w_deadline *deadline)
 	return deadline && sim_now() >= deadline->at;
 }
 
-#define w_wait_acquire(p, COND, how, deadline)                                   \
-	({                                                                       \
-		__auto_type w_p_ = (p);                                          \
-		__typeof__(*w_p_) VAL = SIM_LOAD(w_p_);                          \
-		if (!(COND)) {                                                   \
-			sim_wait_begin(how, w_turns_are_long(), w_self()->pace); \
-			while (sim_wait_again(sim_deadline(deadline))) {         \
-				VAL = SIM_LOAD(w_p_);                            \
-				if (COND)                                        \
-					break;                                   \
-			}                                                        \
-			sim_wait_end();                                          \
-		}                                                                \
-		VAL;                                                             \
+#define w_wait_acquire(p, COND, how, deadline)                           \
+	({                                                               \
+		__auto_type w_p_ = (p);                                  \
+		__typeof__(*w_p_) VAL = SIM_LOAD(w_p_);                  \
+		if (!(COND)) {                                           \
+			sim_wait_begin(how, w_self()->pace);             \
+			while (sim_wait_again(sim_deadline(deadline))) { \
+				VAL = SIM_LOAD(w_p_);                    \
+				if (COND)                                \
+					break;                           \
+			}                                                \
+			sim_wait_end();                                  \
+		}                                                        \
+		VAL;                                                     \
 	})
 #define w_await_acquire(p, COND) w_wait_acquire(p, COND, W_SPIN, NULL)
 #define w_has_own_cpu() sim_has_own_cpu()

@@ -331,11 +331,11 @@ static inline struct w_spin w_spin_begin(enum w_how how)
 	spin.rounds = 0;
 	if (!w_spin_enter(&spin.term))
 		return spin;
-	spin.left = w_spin_adapts(how) ? w_spin_pauses_now(how) : w_spin_pauses;
+	spin.left = w_spin_adapts(how) ? w_spin_pauses_now(how)
+				       : w_spin_pauses * w_spin_parts(how) / W_SPIN_PARTS + 1;
 	/* A thread without a record has never counted releases. */
-	if (w_self_or_null)
-		spin.next = streak_first_pauses(how, w_turns_are_long(), w_pace(w_self_or_null),
-						spin.left);
+	spin.next =
+		streak_first_pauses(how, w_self_or_null ? w_pace(w_self_or_null) : 0, spin.left);
 	spin.counted = true;
 	return spin;
 }

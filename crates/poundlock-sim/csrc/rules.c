@@ -30,6 +30,7 @@ struct sim_how sim_how(uint32_t how)
 		.adapts = w_spin_adapts(how),
 		.backs_off = w_spin_longer(how, 1) > 1,
 		.history = w_spin_adapts(how) ? w_spin_kind(how) : 0,
+		.parts = w_spin_parts(how),
 	};
 }
 
@@ -43,9 +44,9 @@ uint32_t sim_spin_rounds(uint32_t how, uint32_t cpus)
 	return w_spin_rounds(how, w_spinners_limit(cpus));
 }
 
-uint32_t sim_first_pauses(uint32_t how, bool long_turns, uint64_t pace, uint32_t pauses)
+uint32_t sim_first_pauses(uint32_t how, uint64_t pace, uint32_t pauses)
 {
-	return streak_first_pauses(how, long_turns, pace, pauses);
+	return streak_first_pauses(how, pace, pauses);
 }
 
 uint32_t sim_spin_longer(uint32_t how, uint32_t pauses)

@@ -23,13 +23,13 @@ extern const struct sim_rules sim_rules;
 /* The properties of an enum w_how. */
 struct sim_how {
 	bool spins, returns, adapts, backs_off;
-	uint32_t history;
+	uint32_t history, parts;
 };
 struct sim_how sim_how(uint32_t how);
 
 uint32_t sim_spinners_limit(uint32_t cpus);
 uint32_t sim_spin_rounds(uint32_t how, uint32_t cpus);
-uint32_t sim_first_pauses(uint32_t how, bool long_turns, uint64_t pace, uint32_t pauses);
+uint32_t sim_first_pauses(uint32_t how, uint64_t pace, uint32_t pauses);
 uint32_t sim_spin_longer(uint32_t how, uint32_t pauses);
 uint32_t sim_spin_budget(struct w_spin_history *history);
 void sim_spin_learn(struct w_spin_history *history, bool failed);

@@ -67,6 +67,7 @@ pub(crate) struct How {
     pub adapts: bool,
     pub backs_off: bool,
     pub history: u32,
+    pub parts: u32,
 }
 
 /// `struct w_spin_history`.
@@ -82,7 +83,7 @@ unsafe extern "C" {
     pub(crate) fn sim_how(how: u32) -> How;
     pub(crate) fn sim_spinners_limit(cpus: u32) -> u32;
     pub(crate) fn sim_spin_rounds(how: u32, cpus: u32) -> u32;
-    pub(crate) fn sim_first_pauses(how: u32, long_turns: bool, pace: u64, pauses: u32) -> u32;
+    pub(crate) fn sim_first_pauses(how: u32, pace: u64, pauses: u32) -> u32;
     pub(crate) fn sim_spin_longer(how: u32, pauses: u32) -> u32;
     pub(crate) fn sim_spin_budget(history: *mut SpinHistory) -> u32;
     pub(crate) fn sim_spin_learn(history: *mut SpinHistory, failed: bool);

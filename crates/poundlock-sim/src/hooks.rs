@@ -46,8 +46,8 @@ offer! {
     }
     sim_fence(engine) { engine.fence() }
     sim_prefetch(engine, object: usize) { engine.ask(object) }
-    sim_wait_begin(engine, how: u32, long_turns: bool, pace: u64) {
-        engine.wait_begin(how, long_turns, pace)
+    sim_wait_begin(engine, how: u32, pace: u64) {
+        engine.wait_begin(how, pace)
     }
     sim_wait_again(engine, deadline: u64) -> bool { engine.wait_again(until(deadline)) }
     sim_wait_end(engine) { engine.wait_end(false) }

@@ -40,10 +40,15 @@ pub(super) fn whole() -> Time {
     ns(f64::from(rules().spin_nanoseconds))
 }
 
+/// The duration of some of the parts of one.
+pub(super) fn part(parts: u32) -> Time {
+    whole() * Time::from(parts) / Time::from(rules().spin_parts)
+}
+
 /// The pauses before the second read of a counted spin of `pauses`.
-pub(super) fn first_pauses(how: u32, long_turns: bool, pace: u64, pauses: u64) -> u32 {
+pub(super) fn first_pauses(how: u32, pace: u64, pauses: u64) -> u32 {
     // SAFETY: a pure function.
-    unsafe { abi::sim_first_pauses(how, long_turns, pace, pauses as u32) }
+    unsafe { abi::sim_first_pauses(how, pace, pauses as u32) }
 }
 
 /// A wait so far.
@@ -92,7 +97,7 @@ impl SpinHistory {
     pub fn budget(&mut self) -> Time {
         // SAFETY: the history is valid.
         let parts = unsafe { abi::sim_spin_budget(self) };
-        (whole() * Time::from(parts) / Time::from(rules().spin_parts)).max(1)
+        part(parts).max(1)
     }
 
     pub fn learn(&mut self, failed: bool) {

@@ -25,7 +25,7 @@ fn await_value(word: usize, value: u64, how: u32) {
     // SAFETY: only threads of the engine call this.
     let sim = || unsafe { engine() };
     if sim().load(word, 4) != value {
-        sim().wait_begin(how, false, 0);
+        sim().wait_begin(how, 0);
         while sim().wait_again(NEVER) && sim().load(word, 4) != value {}
         sim().wait_end(false);
     }
@@ -86,7 +86,7 @@ fn failed_polite_spins_shorten_the_next_and_successful_ones_lengthen_it() {
         assert!(spin() > first * 3 / 4, "one of SPINS_WHOLE is whole");
         for successes in [1, rules().spin_parts] {
             for _ in 0..successes {
-                sim().wait_begin(rules().how_polite, false, 0);
+                sim().wait_begin(rules().how_polite, 0);
                 sim().wait_end(false);
             }
             let again = spin();

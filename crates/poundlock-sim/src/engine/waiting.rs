@@ -11,7 +11,7 @@ use crate::time::{NEVER, Time};
 
 impl Engine {
     /// Begins a wait whose first read did not end it.
-    pub fn wait_begin(&mut self, way: u32, long_turns: bool, pace: u64) {
+    pub fn wait_begin(&mut self, way: u32, pace: u64) {
         let cpus = self.machine.cpus.len();
         let mut spin = Spin::new(way);
         let rounds = spins::rounds(way, cpus);
@@ -20,9 +20,12 @@ impl Engine {
             spin.left = spins::whole();
         } else if spin.how.spins && self.load(self.spinners, 4) < spins::spinners_limit(cpus) {
             self.update(self.spinners, 4, |count| Some(count + 1));
-            spin.left =
-                if spin.how.adapts { self.history(spin.how).budget() } else { spins::whole() };
-            spin.next = spins::first_pauses(way, long_turns, pace, spin.left / self.machine.pause);
+            spin.left = if spin.how.adapts {
+                self.history(spin.how).budget()
+            } else {
+                spins::part(spin.how.parts)
+            };
+            spin.next = spins::first_pauses(way, pace, spin.left / self.machine.pause);
             spin.counted = true;
         }
         // The last load was not that of the awaited word.
