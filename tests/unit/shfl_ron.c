@@ -278,34 +278,38 @@ static void is_patient_where_turns_are_long(void)
 
 static void sits_out_a_long_turn(void)
 {
-	struct shfl_mutex lock = {0};
+	struct shfl_ron ron;
+	struct shfl_mutex *const lock = &ron.mutex;
 	uint32_t seen = 0;
 
+	initialise(&ron);
 	script_own_cpu = true;
-	EXPECT(shfl_mutex_try_acquire(&lock));
-	EXPECT(!shfl_mutex_sits_out(&lock, NULL, &seen), "turns are short");
+	EXPECT(shfl_mutex_try_acquire(lock));
+	EXPECT(!shfl_mutex_sits_out(lock, NULL, &seen), "turns are short");
 	w_streak_end(true);
-	EXPECT(shfl_mutex_sits_out(&lock, NULL, &seen) && seen & SHFL_MUTEX_LOCKED);
-	EXPECT(shfl_mutex_release(&lock, policy));
-	EXPECT(!shfl_mutex_sits_out(&lock, NULL, &seen), "nobody has a turn");
-	EXPECT(shfl_mutex_try_acquire(&lock));
+	EXPECT(shfl_mutex_sits_out(lock, NULL, &seen) && seen & SHFL_MUTEX_LOCKED);
+	EXPECT(shfl_mutex_release(lock, policy));
+	EXPECT(!shfl_mutex_sits_out(lock, NULL, &seen), "nobody has a turn");
+	EXPECT(shfl_mutex_try_acquire(lock));
 	script_own_cpu = false;
-	EXPECT(!shfl_mutex_sits_out(&lock, NULL, &seen), "its CPU is shared");
-	EXPECT(shfl_mutex_release(&lock, policy));
+	EXPECT(!shfl_mutex_sits_out(lock, NULL, &seen), "its CPU is shared");
+	EXPECT(shfl_mutex_release(lock, policy));
 	w_turns_shorten();
 }
 
 static void does_not_race_where_turns_are_long(void)
 {
 	const struct shfl_mutex_policy by = {.wait = WAIT_PARK, .patience = 4, .spins = 1};
-	struct shfl_mutex lock = {0};
+	struct shfl_ron ron;
+	struct shfl_mutex *const lock = &ron.mutex;
 
+	initialise(&ron);
 	script_own_cpu = true;
 	w_streak_end(true);
-	EXPECT(!shfl_mutex_spin(&lock, by, NULL));
+	EXPECT(!shfl_mutex_spin(lock, by, NULL));
 	w_turns_shorten();
-	EXPECT(shfl_mutex_spin(&lock, by, NULL));
-	EXPECT(shfl_mutex_release(&lock, by));
+	EXPECT(shfl_mutex_spin(lock, by, NULL));
+	EXPECT(shfl_mutex_release(lock, by));
 	script_own_cpu = false;
 }
 
