@@ -585,6 +585,36 @@ static void some_gone(void)
 		}
 }
 
+/* The place that a holder prefetches which got the lock at @place, or TOUR_NOBODY. */
+static uint32_t prefetched_at(uint32_t place)
+{
+	struct tour *const tour = (struct tour *)memory;
+
+	script_prefetched = NULL;
+	tour_look_ahead(tour, subject->kind, place);
+	for (place = 0; place < tour->places; place++)
+		if (script_prefetched == tour_place(tour, subject->kind, place))
+			return place;
+	return TOUR_NOBODY;
+}
+
+/* A holder prefetches the places of the next group behind it where threads may wait. */
+static void looks_ahead(void)
+{
+	struct tour *const tour = (struct tour *)memory;
+
+	begin_held(64, 0);
+	EXPECT(prefetched_at(0) == TOUR_NOBODY, "nobody waits");
+	atomic_store(&tour->word, TOUR_HELD | 1u << 1 | 1u << 5);
+	EXPECT(prefetched_at(0) == 8);
+	EXPECT(prefetched_at(8) == 40 && prefetched_at(15) == 40);
+	EXPECT(prefetched_at(40) == 8 && prefetched_at(63) == 8, "the tour goes round");
+	atomic_store(&tour->word, TOUR_HELD | 1u << 5);
+	EXPECT(prefetched_at(40) == 40, "the only group");
+	EXPECT(subject->release(WAIT_YIELD));
+	expect_free();
+}
+
 int main(void)
 {
 	for (int i = 0; i < COUNT(subjects); i++) {
@@ -594,6 +624,7 @@ int main(void)
 		RUN(bounded_waiting);
 		RUN(migration);
 		RUN(more_cpus_than_places);
+		RUN(looks_ahead);
 		for (int each = 0; each < COUNT(ways); each++) {
 			way = ways[each];
 			RUN(child_is_served);

@@ -15,6 +15,7 @@ uint32_t script_cpus = 1;
 long script_time;
 uint64_t script_paused;
 bool script_own_cpu;
+const void *script_prefetched;
 
 static struct {
 	struct action {
@@ -35,6 +36,7 @@ void script_clear(void)
 	script_time = 0;
 	script_paused = 0;
 	script_own_cpu = false;
+	script_prefetched = NULL;
 }
 
 void script_at(long step, bool (*run)(void *argument), void *argument)

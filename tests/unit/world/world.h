@@ -21,10 +21,13 @@ extern uint32_t script_parents[W_LEVELS];
 extern uint32_t script_position;
 extern uint32_t script_cpus;
 extern long script_time;
-extern bool script_own_cpu;    /* false after script_clear() */
-extern uint64_t script_paused; /* the number of pause instructions since script_clear() */
+extern bool script_own_cpu;           /* false after script_clear() */
+extern uint64_t script_paused;        /* the number of pause instructions since script_clear() */
+extern const void *script_prefetched; /* the last address since script_clear(), or NULL */
 
 #define w_pause_for(pauses) ((void)(script_paused += (pauses)))
+#undef w_prefetch
+#define w_prefetch(p) ((void)(script_prefetched = (p)))
 #define w_has_own_cpu() script_own_cpu
 #define w_domain() script_domain
 #define w_route_position() script_position
