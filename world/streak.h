@@ -110,9 +110,7 @@ static inline uint64_t streak_race(uint64_t pace)
 	return pace < W_SPIN_NANOSECONDS ? pace : W_SPIN_NANOSECONDS;
 }
 
-/*
- * The pauses before the second read in a counted spin of @how and @pauses, at @pace.
- */
+/* The pauses before the second read in a counted spin of @how and @pauses, at @pace. */
 static inline uint32_t streak_first_pauses(enum w_how how, uint64_t pace, uint32_t pauses)
 {
 	if (how == W_RARE)

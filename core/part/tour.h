@@ -249,6 +249,14 @@ static inline uint32_t tour_scan_groups(struct tour *tour, const struct tour_kin
 	return found;
 }
 
+/* The bits of the groups behind that of @place. */
+static inline uint64_t tour_later(const struct tour *tour, uint32_t place)
+{
+	const uint64_t own = 1ull << (place >> tour->shift);
+
+	return ~(own | (own - 1));
+}
+
 /*
  * Returns the first place behind @at, which itself comes last, where a thread waits, or
  * TOUR_NOBODY.
@@ -257,7 +265,7 @@ static inline uint32_t tour_next(struct tour *tour, const struct tour_kind *kind
 {
 	/* relaxed: the compare-exchange to 0 notices what this misses */
 	uint64_t groups = w_load_relaxed(&tour->word) & ~TOUR_HELD;
-	uint64_t own = 1ull << (at >> tour->shift), later = ~(own | (own - 1));
+	uint64_t own = 1ull << (at >> tour->shift), later = tour_later(tour, at);
 	uint32_t found = TOUR_NOBODY;
 
 	if (groups & own && (at + 1) >> tour->shift == at >> tour->shift)
@@ -295,21 +303,20 @@ static inline void tour_hand_over(struct tour *tour, const struct tour_kind *kin
 }
 
 /*
- * Prefetches the places of the next group behind @place where threads may wait. Those of its own
- * group are in the cache: the lock was handed over there.
+ * Prefetches the first places of the next group behind @place where threads may wait. Those of its
+ * own group are usually in the cache: the lock was handed over there.
  */
 static inline void tour_look_ahead(struct tour *tour, const struct tour_kind *kind, uint32_t place)
 {
 	/* relaxed: a hint */
 	const uint64_t groups = w_load_relaxed(&tour->word) & ~TOUR_HELD;
-	const uint64_t own = 1ull << (place >> tour->shift), later = groups & ~(own | (own - 1));
-	const uint64_t next = later ? later : groups;
+	const uint64_t later = groups & tour_later(tour, place), next = later ? later : groups;
 
 	if (next)
 		w_prefetch(tour_place(tour, kind, (uint32_t)__builtin_ctzll(next) << tour->shift));
 }
 
-/* Records that the lock was handed to the caller at @place, and prefetches the next place. */
+/* Records that the lock was handed to the caller at @place, and looks ahead. */
 static inline void tour_arrive(struct tour *tour, const struct tour_kind *kind, uint32_t place)
 {
 	tour->at = place;

@@ -85,6 +85,12 @@ static inline void w_pause_on(const volatile void *p, size_t size, uint64_t seen
 #endif
 }
 
+/* The length of some @parts of a bounded spin, of W_SPIN_PARTS, in pauses. */
+static inline uint32_t w_spin_part(uint32_t parts)
+{
+	return w_spin_pauses * parts / W_SPIN_PARTS + 1;
+}
+
 /* The length of the next bounded spin of @how, which adapts, in pauses. */
 static inline uint32_t w_spin_pauses_now(enum w_how how)
 {
@@ -95,7 +101,7 @@ static inline uint32_t w_spin_pauses_now(enum w_how how)
 	if (w_unlikely(!(w_own.spin_histories & 1u << kind)))
 		*history = atomic_load_explicit(&w_last_spin_history[kind], memory_order_relaxed);
 	w_own.spin_histories |= (uint8_t)(1u << kind);
-	return w_spin_pauses * w_spin_budget(history) / W_SPIN_PARTS + 1;
+	return w_spin_part(w_spin_budget(history));
 }
 
 static inline void w_spin_note(enum w_how how, bool failed)
@@ -331,8 +337,7 @@ static inline struct w_spin w_spin_begin(enum w_how how)
 	spin.rounds = 0;
 	if (!w_spin_enter(&spin.term))
 		return spin;
-	spin.left = w_spin_adapts(how) ? w_spin_pauses_now(how)
-				       : w_spin_pauses * w_spin_parts(how) / W_SPIN_PARTS + 1;
+	spin.left = w_spin_adapts(how) ? w_spin_pauses_now(how) : w_spin_part(w_spin_parts(how));
 	/* A thread without a record has never counted releases. */
 	spin.next =
 		streak_first_pauses(how, w_self_or_null ? w_pace(w_self_or_null) : 0, spin.left);
