@@ -9,7 +9,7 @@
  * Promise: mutual exclusion. Places are served in the order of the tour, waiters of one place in
  * order of arrival. A waiter with k others before it at its place is overtaken by at most k + 1
  * waiters of each other place. Timed waiters under wait=spin poll, and have no place. Waiters sleep
- * under wait=park. A box of part/tour.h's size and 16 bytes per CPU; a node of 16 bytes per waiter,
+ * under wait=park. A box of part/tour.h's size; a node of 16 bytes per waiter,
  * none per holder. Atomic read-modify-writes: 2 uncontended; contended 1 (the list) or 2 (and the
  * word) to wait, and 2 to hand over (the list, the grant; 1 under wait=spin), and 1 more if the
  * place's group becomes empty.
@@ -132,12 +132,13 @@ static inline void ron_clear(void *memory)
 	place->queue = NULL;
 }
 
-static const struct tour_kind ron_kind = {sizeof(struct ron_place), ron_waits, ron_grant,
-					  ron_clear};
+static const struct tour_kind ron_kind = {ron_waits, ron_grant, ron_clear};
+
+_Static_assert(sizeof(struct ron_place) <= TOUR_PLACE_BYTES, "a place has room for it");
 
 static inline size_t ron_size(void)
 {
-	return tour_size(&ron_kind);
+	return tour_size();
 }
 
 static inline void ron_init(struct ron *lock, size_t size)
@@ -163,13 +164,13 @@ static inline bool ron_acquire_at_place(struct ron *lock, struct ron_node *node,
 	uint32_t here = tour_here(&lock->tour);
 
 	tour_drop_waiters(&lock->tour, &ron_kind);
-	ron_come(tour_place(&lock->tour, &ron_kind, here), node);
+	ron_come(tour_place(&lock->tour, here), node);
 	if (tour_mark(&lock->tour, here))
 		ron_hand_over(lock, wait);
 	if (!node_wait(&node->status, wait, deadline))
 		return false;
 	node_free(&node->status);
-	tour_arrive(&lock->tour, &ron_kind, here);
+	tour_arrive(&lock->tour, here);
 	return true;
 }
 

@@ -9,7 +9,7 @@
  *
  * Promise: mutual exclusion; each other place is served at most once before a waiter's place is
  * served. Within a place there is no order, and no bound on bypass, newcomers included. Waiters
- * sleep under wait=park. A box of part/tour.h's size and 4 bytes per CPU; none per waiter or
+ * sleep under wait=park. A box of part/tour.h's size; none per waiter or
  * holder, however many threads wait. Atomic read-modify-writes: 2 uncontended; contended at least 2
  * (the count, the token) or 3 (and the word) to wait, 1 to hand over (the token), and 1 more if the
  * place's group becomes empty.
@@ -92,12 +92,13 @@ static inline void ron_plock_clear(void *memory)
 	w_store_relaxed(&place->word, 0);
 }
 
-static const struct tour_kind ron_plock_kind = {sizeof(struct ron_plock_place), ron_plock_waits,
-						ron_plock_grant, ron_plock_clear};
+static const struct tour_kind ron_plock_kind = {ron_plock_waits, ron_plock_grant, ron_plock_clear};
+
+_Static_assert(sizeof(struct ron_plock_place) <= TOUR_PLACE_BYTES, "a place has room for it");
 
 static inline size_t ron_plock_size(void)
 {
-	return tour_size(&ron_plock_kind);
+	return tour_size();
 }
 
 static inline void ron_plock_init(struct ron_plock *lock, size_t size)
@@ -184,14 +185,14 @@ static W_SLOW bool ron_plock_acquire_slow(struct ron_plock *lock, enum wait wait
 
 	tour_drop_waiters(&lock->tour, &ron_plock_kind);
 	here = tour_here(&lock->tour);
-	place = tour_place(&lock->tour, &ron_plock_kind, here);
+	place = tour_place(&lock->tour, here);
 	/* relaxed: tour_mark() announces it */
 	(void)w_fetch_add_relaxed(&place->word, 1);
 	if (tour_mark(&lock->tour, here))
 		ron_plock_hand_over(lock, wait);
 	if (!ron_plock_wait(place, wait, deadline))
 		return false;
-	tour_arrive(&lock->tour, &ron_plock_kind, here);
+	tour_arrive(&lock->tour, here);
 	return true;
 }
 

@@ -10,7 +10,7 @@
  * Promise: mutual exclusion. Places are served in the order of the tour, waiters of one place in
  * order of arrival; timed waiters poll. A waiter with k others before it at its place is overtaken
  * by at most k + 1 waiters of each other place. Waiters sleep under wait=park. A box of
- * part/tour.h's size and 8 bytes per CPU; none per waiter or holder, however many threads wait.
+ * part/tour.h's size; none per waiter or holder, however many threads wait.
  * Atomic read-modify-writes: 2 uncontended; contended 1 (the ticket) or 2 (and the word) to wait,
  * none to hand over (1 under wait=park), and 1 if the place's group becomes empty.
  *
@@ -65,12 +65,14 @@ static inline void ron_ticket_clear(void *place)
 	tickets_drop_waiters(place, false);
 }
 
-static const struct tour_kind ron_ticket_kind = {sizeof(struct tickets), ron_ticket_waits,
-						 ron_ticket_grant, ron_ticket_clear};
+static const struct tour_kind ron_ticket_kind = {ron_ticket_waits, ron_ticket_grant,
+						 ron_ticket_clear};
+
+_Static_assert(sizeof(struct tickets) <= TOUR_PLACE_BYTES, "a place has room for it");
 
 static inline size_t ron_ticket_size(void)
 {
-	return tour_size(&ron_ticket_kind);
+	return tour_size();
 }
 
 static inline void ron_ticket_init(struct ron_ticket *lock, size_t size)
@@ -94,7 +96,7 @@ static inline bool ron_ticket_try_acquire(struct ron_ticket *lock)
 static inline uint32_t ron_ticket_wait(struct ron_ticket *lock, enum wait wait)
 {
 	const uint32_t here = tour_here(&lock->tour);
-	struct tickets *place = tour_place(&lock->tour, &ron_ticket_kind, here);
+	struct tickets *place = tour_place(&lock->tour, here);
 	/* relaxed: tour_mark() announces it */
 	const uint32_t number = w_fetch_add_relaxed(&place->next, TICKETS_STEP) + TICKETS_STEP;
 
@@ -110,7 +112,7 @@ static W_SLOW bool ron_ticket_acquire_slow(struct ron_ticket *lock, enum wait wa
 	if (deadline)
 		return tour_poll(&lock->tour, deadline);
 	tour_drop_waiters(&lock->tour, &ron_ticket_kind);
-	tour_arrive(&lock->tour, &ron_ticket_kind, ron_ticket_wait(lock, wait));
+	tour_arrive(&lock->tour, ron_ticket_wait(lock, wait));
 	return true;
 }
 

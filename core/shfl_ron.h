@@ -258,7 +258,7 @@ static inline uint32_t shfl_ron_take_gate(struct gate *gate, enum wait wait)
 	if (tour_try_acquire(tour))
 		return tour->at;
 	place = ron_ticket_wait(&gate->lock, wait);
-	tour_look_ahead(tour, &ron_ticket_kind, place);
+	tour_look_ahead(tour, place);
 	return place;
 }
 
@@ -357,7 +357,8 @@ static inline bool shfl_ron_hand_over(struct shfl_ron *lock, struct gate *gate, 
 		return false;
 	}
 	w_event(handover_gate);
-	(void)ron_ticket_grant(tour_place(&gate->lock.tour, &ron_ticket_kind, next), wait);
+	tour_remember(&gate->lock.tour, at, next);
+	(void)ron_ticket_grant(tour_place(&gate->lock.tour, next), wait);
 	return true;
 }
 

@@ -8,7 +8,7 @@
  * to achieve efficient and bounded-waiting spinlocks", OSDI'23. Algorithms 1 to 3 share this part.
  *
  * Promise: each other place is served at most once before a waiter's place is served. 128 bytes,
- * and the places.
+ * and a cache line of 64 per place.
  *
  *   word = HELD | groups
  *     HELD    the lock is held
@@ -42,6 +42,11 @@
  *  - A thread waits at the place where it arrived, wherever it runs meanwhile. A search begins
  *    behind the place where the lock was taken, not where the holder runs now. Otherwise holders
  *    that migrate could keep the tour going round the same places.
+ *  - A place has a cache line of its own: a thread that arrives does not take the line of another
+ *    waiter from a holder that is about to search or grant. It costs lines if few threads wait: the
+ *    search requests the rest of a group at once.
+ *  - A new holder prefetches the place that got the lock from there last time, where its search
+ *    usually ends.
  */
 #ifndef POUNDLOCK_TOUR_H
 #define POUNDLOCK_TOUR_H
@@ -49,11 +54,17 @@
 #include "part/generation.h"
 #include "part/wait.h"
 
-#define TOUR_GROUP_SHIFT 3u /* smallest group: 8 places, about one cache line */
+#define TOUR_GROUP_SHIFT 3u /* smallest group: 8 places */
 #define TOUR_GROUPS 63u
 #define TOUR_HELD (1ull << 63)
 #define TOUR_MOST (TOUR_GROUPS << 6) /* places; further CPUs share them */
 #define TOUR_NOBODY UINT32_MAX
+
+struct tour_place {
+	W_OWN_LINE uintptr_t waiters[2]; /* what the lock keeps here, at first zero */
+	uint32_t after; /* the place that got the lock from here last time; the holder's */
+};
+#define TOUR_PLACE_BYTES sizeof(((struct tour_place *)NULL)->waiters)
 
 struct tour {
 	/*
@@ -80,7 +91,6 @@ struct tour {
 
 /* The lock's operations on its places. */
 struct tour_kind {
-	size_t bytes; /* size of a place */
 	/* As the holder: returns whether a thread waits at @place. */
 	bool (*waits)(void *place);
 	/*
@@ -98,9 +108,15 @@ static inline size_t tour_offset(void)
 	return (sizeof(struct tour) + 63) / 64 * 64;
 }
 
-static inline void *tour_place(struct tour *tour, const struct tour_kind *kind, uint32_t place)
+static inline struct tour_place *tour_line(struct tour *tour, uint32_t place)
 {
-	return (char *)tour + tour_offset() + place * kind->bytes;
+	return (struct tour_place *)((char *)tour + tour_offset()) + place;
+}
+
+/* Returns the lock's part of @place. */
+static inline void *tour_place(struct tour *tour, uint32_t place)
+{
+	return tour_line(tour, place)->waiters;
 }
 
 static inline uint32_t tour_places(void)
@@ -108,9 +124,9 @@ static inline uint32_t tour_places(void)
 	return w_cpu_count() < TOUR_MOST ? w_cpu_count() : TOUR_MOST;
 }
 
-static inline size_t tour_size(const struct tour_kind *kind)
+static inline size_t tour_size(void)
 {
-	return tour_offset() + tour_places() * kind->bytes;
+	return tour_offset() + tour_places() * sizeof(struct tour_place);
 }
 
 /* Initialises @tour in tour_size() zeroed bytes. */
@@ -135,7 +151,7 @@ static inline uint32_t tour_here(struct tour *tour)
 static inline void tour_repair(struct tour *tour, const struct tour_kind *kind, uint64_t kept)
 {
 	for (uint32_t place = 0; place < tour->places; place++)
-		kind->clear(tour_place(tour, kind, place));
+		kind->clear(tour_place(tour, place));
 	/* relaxed: [GENERATION-3] publishes it; nobody waits before that */
 	(void)w_fetch_and_relaxed(&tour->word, kept);
 	generation_settle(&tour->generation);
@@ -204,16 +220,28 @@ static inline bool tour_mark(struct tour *tour, uint32_t place)
 
 /* ---- The holder ---- */
 
+/* Returns the end of the group of @place. */
+static inline uint32_t tour_end(const struct tour *tour, uint32_t place)
+{
+	const uint32_t end = ((place >> tour->shift) + 1) << tour->shift;
+
+	return end < tour->places ? end : tour->places;
+}
+
 /*
  * Returns the first place from @from to the end of its group where a thread waits, or TOUR_NOBODY.
+ * If nobody waits at @from, requests the lines of the other places together.
  */
 static inline uint32_t tour_scan(struct tour *tour, const struct tour_kind *kind, uint32_t from)
 {
-	uint32_t end = ((from >> tour->shift) + 1) << tour->shift;
+	const uint32_t end = tour_end(tour, from);
 
-	for (; from < end && from < tour->places; from++)
-		if (kind->waits(tour_place(tour, kind, from)))
-			return from;
+	for (uint32_t place = from; place < end; place++) {
+		if (kind->waits(tour_place(tour, place)))
+			return place;
+		for (uint32_t next = place + 1; place == from && next < end; next++)
+			w_prefetch(tour_line(tour, next));
+	}
 	return TOUR_NOBODY;
 }
 
@@ -277,14 +305,28 @@ static inline uint32_t tour_next(struct tour *tour, const struct tour_kind *kind
 	return found;
 }
 
+/*
+ * As the holder, before the lock goes from @place to @next: remembers that for tour_look_ahead(). A
+ * world without prefetches defines it.
+ */
+#ifndef tour_remember
+static inline void tour_remember(struct tour *tour, uint32_t place, uint32_t next)
+{
+	if (tour_line(tour, place)->after != next)
+		tour_line(tour, place)->after = next;
+}
+#endif
+
 /* As the holder: gives the lock to the next waiter on the tour. Returns false if there is none. */
 static inline bool tour_pass(struct tour *tour, const struct tour_kind *kind, enum wait wait)
 {
 	uint32_t next = tour->at;
 
-	while ((next = tour_next(tour, kind, next)) != TOUR_NOBODY)
-		if (kind->grant(tour_place(tour, kind, next), wait))
+	while ((next = tour_next(tour, kind, next)) != TOUR_NOBODY) {
+		tour_remember(tour, tour->at, next);
+		if (kind->grant(tour_place(tour, next), wait))
 			return true;
+	}
 	return false;
 }
 
@@ -303,24 +345,18 @@ static inline void tour_hand_over(struct tour *tour, const struct tour_kind *kin
 }
 
 /*
- * Prefetches the first places of the next group behind @place where threads may wait. Those of its
- * own group are usually in the cache: the lock was handed over there.
+ * As the holder that got the lock at @place: prefetches the place where it will probably go next.
  */
-static inline void tour_look_ahead(struct tour *tour, const struct tour_kind *kind, uint32_t place)
+static inline void tour_look_ahead(struct tour *tour, uint32_t place)
 {
-	/* relaxed: a hint */
-	const uint64_t groups = w_load_relaxed(&tour->word) & ~TOUR_HELD;
-	const uint64_t later = groups & tour_later(tour, place), next = later ? later : groups;
-
-	if (next)
-		w_prefetch(tour_place(tour, kind, (uint32_t)__builtin_ctzll(next) << tour->shift));
+	w_prefetch(tour_line(tour, tour_line(tour, place)->after));
 }
 
 /* Records that the lock was handed to the caller at @place, and looks ahead. */
-static inline void tour_arrive(struct tour *tour, const struct tour_kind *kind, uint32_t place)
+static inline void tour_arrive(struct tour *tour, uint32_t place)
 {
 	tour->at = place;
-	tour_look_ahead(tour, kind, place);
+	tour_look_ahead(tour, place);
 }
 
 /* HELD -> 0 if there are no waiters. Otherwise returns false, and *@held is whether it is held. */

@@ -13,7 +13,7 @@
 #define MOST_WAITERS 5
 #define MOST_STEPS 60 /* more than any acquisition or release here has */
 
-static _Alignas(64) char memory[1 << 17];
+static _Alignas(64) char memory[1 << 19];
 static struct ron_node nodes[MOST_WAITERS];
 static uint32_t tickets[MOST_WAITERS], places[MOST_WAITERS];
 
@@ -31,7 +31,6 @@ static const struct subject {
 	void (*arrive)(int who, void *place);
 	/* Whether @who holds the lock now; it then stops waiting. */
 	bool (*served)(int who);
-	const struct tour_kind *kind;
 } * subject;
 
 #define SUBJECT(lock)                                                                       \
@@ -57,7 +56,7 @@ static const struct subject {
 		struct tour *tour = (struct tour *)memory;                                  \
                                                                                             \
 		places[who] = place;                                                        \
-		lock##_arrive(who, tour_place(tour, &lock##_kind, place));                  \
+		lock##_arrive(who, tour_place(tour, place));                                \
 		if (tour_mark(tour, place))                                                 \
 			lock##_hand_over((struct lock *)memory, wait);                      \
 	}
@@ -82,7 +81,7 @@ static void ron_ticket_arrive(int who, void *place)
 
 static bool ron_ticket_is_served(int who)
 {
-	struct tickets *here = tour_place((struct tour *)memory, &ron_ticket_kind, places[who]);
+	struct tickets *here = tour_place((struct tour *)memory, places[who]);
 
 	return tickets[who] && (atomic_load(&here->serving) & ~TICKETS_SLEEPERS) == tickets[who] &&
 	       (tickets[who] = 0, true);
@@ -99,8 +98,7 @@ static void ron_plock_arrive(int who, void *place)
 static bool ron_plock_is_served(int who)
 {
 	return tickets[who] &&
-	       ron_plock_leave(tour_place((struct tour *)memory, &ron_plock_kind, places[who]),
-			       true) &&
+	       ron_plock_leave(tour_place((struct tour *)memory, places[who]), true) &&
 	       (tickets[who] = 0, true);
 }
 
@@ -111,7 +109,7 @@ SUBJECT(ron_plock)
 #define ENTRY(lock)                                                                      \
 	{                                                                                \
 #lock, lock##_size, lock##_make, lock##_try, lock##_lock, lock##_unlock, \
-			lock##_comes, lock##_arrive, lock##_is_served, &lock##_kind      \
+			lock##_comes, lock##_arrive, lock##_is_served                    \
 	}
 
 static const struct subject subjects[] = {ENTRY(ron), ENTRY(ron_ticket), ENTRY(ron_plock)};
@@ -155,7 +153,7 @@ static int served(void)
 	for (int who = 0; who < MOST_WAITERS; who++) {
 		if (subject->served(who)) {
 			EXPECT(holder < 0, "%s: two have the lock", subject->name);
-			tour_arrive((struct tour *)memory, subject->kind, places[who]);
+			tour_arrive((struct tour *)memory, places[who]);
 			holder = who;
 		}
 	}
@@ -429,7 +427,7 @@ static void come_half(int who, uint32_t place)
 	struct tour *tour = (struct tour *)memory;
 
 	places[who] = place;
-	subject->arrive(who, tour_place(tour, subject->kind, place));
+	subject->arrive(who, tour_place(tour, place));
 }
 
 /* A thread that stops before its announcement blocks nobody. */
@@ -492,7 +490,7 @@ static void stranded_token(void)
 	subject = &subjects[2];
 	begin_held(2, 0);
 	subject->come(0, 1, WAIT_YIELD);
-	place = tour_place((struct tour *)memory, &ron_plock_kind, 1);
+	place = tour_place((struct tour *)memory, 1);
 	EXPECT(!ron_plock_leave(place, false), "left before the token came");
 	EXPECT(subject->release(WAIT_YIELD));
 	expect_free();
@@ -513,7 +511,7 @@ static bool leave_now(void *place)
 {
 	tickets[0] = 0;
 	if (ron_plock_leave(place, false)) {
-		tour_arrive((struct tour *)memory, subject->kind, 1);
+		tour_arrive((struct tour *)memory, 1);
 		EXPECT(subject->release(WAIT_YIELD));
 	}
 	return true;
@@ -530,7 +528,7 @@ static void leave_while_releasing(void)
 		begin_held(2, 0);
 		subject->come(0, 1, WAIT_YIELD);
 		script_time = 0;
-		script_at(step, leave_now, tour_place((struct tour *)memory, &ron_plock_kind, 1));
+		script_at(step, leave_now, tour_place((struct tour *)memory, 1));
 		EXPECT(subject->release(WAIT_YIELD));
 		script_finish();
 		expect_free();
@@ -549,7 +547,7 @@ static void sleepers_stay_known(void)
 	begin_held(2, 0);
 	for (int who = 0; who < 3; who++)
 		subject->come(who, 1, WAIT_PARK);
-	place = tour_place((struct tour *)memory, &ron_plock_kind, 1);
+	place = tour_place((struct tour *)memory, 1);
 	atomic_fetch_or(&place->word, RON_PLOCK_SLEEPERS);
 	for (int turn = 1; turn <= 3; turn++) {
 		EXPECT(subject->release(WAIT_PARK));
@@ -585,32 +583,62 @@ static void some_gone(void)
 		}
 }
 
-/* The place that a holder prefetches which got the lock at @place, or TOUR_NOBODY. */
-static uint32_t prefetched_at(uint32_t place)
+/* The place that the last prefetch since script_clear() was for, or TOUR_NOBODY. */
+static uint32_t prefetched(void)
 {
 	struct tour *const tour = (struct tour *)memory;
 
-	script_prefetched = NULL;
-	tour_look_ahead(tour, subject->kind, place);
-	for (place = 0; place < tour->places; place++)
-		if (script_prefetched == tour_place(tour, subject->kind, place))
+	for (uint32_t place = 0; place < tour->places; place++)
+		if (script_prefetched == tour_place(tour, place))
 			return place;
 	return TOUR_NOBODY;
 }
 
-/* A holder prefetches the places of the next group behind it where threads may wait. */
+/* @who gets the lock, and prefetches @place. */
+static void expect_look_ahead(int who, uint32_t place)
+{
+	EXPECT(subject->release(WAIT_YIELD));
+	EXPECT(served() == who);
+	EXPECT(prefetched() == place, "%s: %u for %u", subject->name, prefetched(), place);
+}
+
+/* A holder prefetches the place that got the lock from its own place last time. */
 static void looks_ahead(void)
 {
-	struct tour *const tour = (struct tour *)memory;
-
 	begin_held(64, 0);
-	EXPECT(prefetched_at(0) == TOUR_NOBODY, "nobody waits");
-	atomic_store(&tour->word, TOUR_HELD | 1u << 1 | 1u << 5);
-	EXPECT(prefetched_at(0) == 8);
-	EXPECT(prefetched_at(8) == 40 && prefetched_at(15) == 40);
-	EXPECT(prefetched_at(40) == 8 && prefetched_at(63) == 8, "the tour goes round");
-	atomic_store(&tour->word, TOUR_HELD | 1u << 5);
-	EXPECT(prefetched_at(40) == 40, "the only group");
+	for (int tour = 0; tour < 2; tour++) {
+		subject->come(0, 9, WAIT_YIELD);
+		subject->come(1, 40, WAIT_YIELD);
+		expect_look_ahead(0, tour ? 40 : 0);
+		expect_look_ahead(1, tour ? 9 : 0);
+	}
+	subject->come(0, 50, WAIT_YIELD);
+	expect_look_ahead(0, 0);
+	subject->come(0, 9, WAIT_YIELD);
+	subject->come(1, 40, WAIT_YIELD);
+	expect_look_ahead(0, 40);
+	expect_look_ahead(1, 50);
+	EXPECT(subject->release(WAIT_YIELD));
+	expect_free();
+}
+
+/* A search of a group whose first place is empty requests the rest of the group. */
+static void requests_a_group(void)
+{
+	begin_held(20, 0);
+	script_prefetched = NULL;
+	subject->come(0, 8, WAIT_YIELD);
+	EXPECT(subject->release(WAIT_YIELD));
+	EXPECT(prefetched() == TOUR_NOBODY, "the first place is not empty");
+	EXPECT(served() == 0);
+	subject->come(0, 12, WAIT_YIELD);
+	EXPECT(subject->release(WAIT_YIELD));
+	EXPECT(prefetched() == 15, "the end of the group");
+	EXPECT(served() == 0);
+	subject->come(0, 18, WAIT_YIELD);
+	EXPECT(subject->release(WAIT_YIELD));
+	EXPECT(prefetched() == 19, "the last place");
+	EXPECT(served() == 0);
 	EXPECT(subject->release(WAIT_YIELD));
 	expect_free();
 }
@@ -625,6 +653,7 @@ int main(void)
 		RUN(migration);
 		RUN(more_cpus_than_places);
 		RUN(looks_ahead);
+		RUN(requests_a_group);
 		for (int each = 0; each < COUNT(ways); each++) {
 			way = ways[each];
 			RUN(child_is_served);

@@ -23,7 +23,7 @@ W_ATOMIC(uint32_t) w_fence_word;
 
 #define STRIDE(cpus) ((cpus) / 64 + 1) /* odd, so as not to meet only borders of lines */
 
-static _Alignas(64) char memory[1 << 16];
+static _Alignas(64) char memory[1 << 17];
 static _Alignas(64) struct ron_node node;
 
 static uint32_t lines_of_release(bool (*release)(void))
@@ -50,35 +50,34 @@ static void add(struct count *count, uint32_t lines)
 /*
  * Counts for a lock of @cpus places; a waiter arrives by @arrive and receives the lock by @taken.
  */
-#define COUNTED(lock, arrive, taken)                                                             \
-	static bool lock##_unlock(void)                                                          \
-	{                                                                                        \
-		return lock##_release((struct lock *)memory, (struct lock##_policy){WAIT_PARK}); \
-	}                                                                                        \
-	static struct count lock##_count(uint32_t cpus)                                          \
-	{                                                                                        \
-		struct tour *tour = (struct tour *)memory;                                       \
-		struct count count = {0};                                                        \
-                                                                                                 \
-		script_clear();                                                                  \
-		script_cpus = cpus;                                                              \
-		memset(memory, 0, sizeof(memory));                                               \
-		EXPECT(lock##_size() <= sizeof(memory));                                         \
-		lock##_init((struct lock *)memory, lock##_size());                               \
-		for (uint32_t at = 0; at < cpus; at += STRIDE(cpus)) {                           \
-			for (uint32_t place = 0; place < cpus; place++) {                        \
-				script_time = 0;                                                 \
-				script_position = at;                                            \
-				EXPECT(lock##_try_acquire((struct lock *)memory));               \
-				arrive(tour_place(tour, &lock##_kind, place));                   \
-				EXPECT(!tour_mark(tour, place));                                 \
-				add(&count, lines_of_release(lock##_unlock));                    \
-				EXPECT(taken(tour_place(tour, &lock##_kind, place)),             \
-				       #lock ": not handed over");                               \
-				EXPECT(lock##_unlock());                                         \
-			}                                                                        \
-		}                                                                                \
-		return count;                                                                    \
+#define COUNTED(lock, arrive, taken)                                                               \
+	static bool lock##_unlock(void)                                                            \
+	{                                                                                          \
+		return lock##_release((struct lock *)memory, (struct lock##_policy){WAIT_PARK});   \
+	}                                                                                          \
+	static struct count lock##_count(uint32_t cpus)                                            \
+	{                                                                                          \
+		struct tour *tour = (struct tour *)memory;                                         \
+		struct count count = {0};                                                          \
+                                                                                                   \
+		script_clear();                                                                    \
+		script_cpus = cpus;                                                                \
+		memset(memory, 0, sizeof(memory));                                                 \
+		EXPECT(lock##_size() <= sizeof(memory));                                           \
+		lock##_init((struct lock *)memory, lock##_size());                                 \
+		for (uint32_t at = 0; at < cpus; at += STRIDE(cpus)) {                             \
+			for (uint32_t place = 0; place < cpus; place++) {                          \
+				script_time = 0;                                                   \
+				script_position = at;                                              \
+				EXPECT(lock##_try_acquire((struct lock *)memory));                 \
+				arrive(tour_place(tour, place));                                   \
+				EXPECT(!tour_mark(tour, place));                                   \
+				add(&count, lines_of_release(lock##_unlock));                      \
+				EXPECT(taken(tour_place(tour, place)), #lock ": not handed over"); \
+				EXPECT(lock##_unlock());                                           \
+			}                                                                          \
+		}                                                                                  \
+		return count;                                                                      \
 	}
 
 static void ron_arrive(void *place)

@@ -156,9 +156,13 @@
 
 #define w_has_own_cpu() ((bool)CHECK_DO("has_own_cpu", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0))
 
-/* There are no caches here, so variables need no lines of their own. */
+/*
+ * There are no caches here, so variables need no lines of their own, and nobody asks where the lock
+ * of a tour went.
+ */
 #define W_OWN_LINE
 #define w_prefetch(p) ((void)(p))
+#define tour_remember(tour, place, next) ((void)(tour), (void)(place), (void)(next))
 #define w_pause_for(pauses) ((void)(pauses), check_engine->yield())
 #define w_yield() check_engine->yield()
 /* No repetitions: each value of a counter would be a state of its own. */
