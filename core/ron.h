@@ -9,10 +9,10 @@
  * Promise: mutual exclusion. Places are served in the order of the tour, waiters of one place in
  * order of arrival. A waiter with k others before it at its place is overtaken by at most k + 1
  * waiters of each other place. Timed waiters under wait=spin poll, and have no place. Waiters sleep
- * under wait=park. A box of part/tour.h's size; a node of 16 bytes per waiter,
- * none per holder. Atomic read-modify-writes: 2 uncontended; contended 1 (the list) or 2 (and the
- * word) to wait, and 2 to hand over (the list, the grant; 1 under wait=spin), and 1 more if the
- * place's group becomes empty.
+ * under wait=park. A box of part/tour.h's size; a node of 16 bytes per waiter, none per holder.
+ * Atomic read-modify-writes: 2 uncontended; contended 1 (the list) or 2 (and the word) to wait, and
+ * 2 to hand over (the list, the grant; 1 under wait=spin), and 1 more if the place's group becomes
+ * empty.
  *
  *   place   arrived ─▶ [last] ─next─▶ ... ─next─▶ [first]      pushed by arriving threads
  *           queue   ─▶ [first] ─next─▶ ... ─next─▶ [last]      the holder's: the reverse of arrived

@@ -9,10 +9,10 @@
  *
  * Promise: mutual exclusion; each other place is served at most once before a waiter's place is
  * served. Within a place there is no order, and no bound on bypass, newcomers included. Waiters
- * sleep under wait=park. A box of part/tour.h's size; none per waiter or
- * holder, however many threads wait. Atomic read-modify-writes: 2 uncontended; contended at least 2
- * (the count, the token) or 3 (and the word) to wait, 1 to hand over (the token), and 1 more if the
- * place's group becomes empty.
+ * sleep under wait=park. A box of part/tour.h's size; none per waiter or holder, however many
+ * threads wait. Atomic read-modify-writes: 2 uncontended; contended at least 2 (the count, the
+ * token) or 3 (and the word) to wait, 1 to hand over (the token), and 1 more if the place's group
+ * becomes empty.
  *
  *   place = TOKEN | SLEEPERS | number of waiters
  *     TOKEN     the lock is here. Set by the holder if the number is not 0; cleared by a waiter,

@@ -10,9 +10,9 @@
  * Promise: mutual exclusion. Places are served in the order of the tour, waiters of one place in
  * order of arrival; timed waiters poll. A waiter with k others before it at its place is overtaken
  * by at most k + 1 waiters of each other place. Waiters sleep under wait=park. A box of
- * part/tour.h's size; none per waiter or holder, however many threads wait.
- * Atomic read-modify-writes: 2 uncontended; contended 1 (the ticket) or 2 (and the word) to wait,
- * none to hand over (1 under wait=park), and 1 if the place's group becomes empty.
+ * part/tour.h's size; none per waiter or holder, however many threads wait. Atomic
+ * read-modify-writes: 2 uncontended; contended 1 (the ticket) or 2 (and the word) to wait, none to
+ * hand over (1 under wait=park), and 1 if the place's group becomes empty.
  *
  *   place   next      the next number to issue, in steps of 2
  *           serving   the last number served, in steps of 2, + SLEEPERS as in part/tickets.h

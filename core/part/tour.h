@@ -43,8 +43,8 @@
  *    behind the place where the lock was taken, not where the holder runs now. Otherwise holders
  *    that migrate could keep the tour going round the same places.
  *  - A place has a cache line of its own: a thread that arrives does not take the line of another
- *    waiter from a holder that is about to search or grant. It costs lines if few threads wait: the
- *    search requests the rest of a group at once.
+ *    waiter from a holder that is about to search or grant. If few threads wait, a search reads
+ *    several lines. So it requests those of a group together.
  *  - A new holder prefetches the place that got the lock from there last time, where its search
  *    usually ends.
  */
@@ -60,9 +60,10 @@
 #define TOUR_MOST (TOUR_GROUPS << 6) /* places; further CPUs share them */
 #define TOUR_NOBODY UINT32_MAX
 
+/* A place. Only holders access `after`. */
 struct tour_place {
 	W_OWN_LINE uintptr_t waiters[2]; /* what the lock keeps here, at first zero */
-	uint32_t after; /* the place that got the lock from here last time; the holder's */
+	uint32_t after;                  /* the place that got the lock from here last time */
 };
 #define TOUR_PLACE_BYTES sizeof(((struct tour_place *)NULL)->waiters)
 
@@ -228,6 +229,13 @@ static inline uint32_t tour_end(const struct tour *tour, uint32_t place)
 	return end < tour->places ? end : tour->places;
 }
 
+/* Prefetches the places from @from to before @end. */
+static inline void tour_request(struct tour *tour, uint32_t from, uint32_t end)
+{
+	for (; from < end; from++)
+		w_prefetch(tour_line(tour, from));
+}
+
 /*
  * Returns the first place from @from to the end of its group where a thread waits, or TOUR_NOBODY.
  * If nobody waits at @from, requests the lines of the other places together.
@@ -239,8 +247,8 @@ static inline uint32_t tour_scan(struct tour *tour, const struct tour_kind *kind
 	for (uint32_t place = from; place < end; place++) {
 		if (kind->waits(tour_place(tour, place)))
 			return place;
-		for (uint32_t next = place + 1; place == from && next < end; next++)
-			w_prefetch(tour_line(tour, next));
+		if (place == from)
+			tour_request(tour, from + 1, end);
 	}
 	return TOUR_NOBODY;
 }
@@ -277,14 +285,6 @@ static inline uint32_t tour_scan_groups(struct tour *tour, const struct tour_kin
 	return found;
 }
 
-/* The bits of the groups behind that of @place. */
-static inline uint64_t tour_later(const struct tour *tour, uint32_t place)
-{
-	const uint64_t own = 1ull << (place >> tour->shift);
-
-	return ~(own | (own - 1));
-}
-
 /*
  * Returns the first place behind @at, which itself comes last, where a thread waits, or
  * TOUR_NOBODY.
@@ -293,7 +293,7 @@ static inline uint32_t tour_next(struct tour *tour, const struct tour_kind *kind
 {
 	/* relaxed: the compare-exchange to 0 notices what this misses */
 	uint64_t groups = w_load_relaxed(&tour->word) & ~TOUR_HELD;
-	uint64_t own = 1ull << (at >> tour->shift), later = tour_later(tour, at);
+	uint64_t own = 1ull << (at >> tour->shift), later = ~(own | (own - 1));
 	uint32_t found = TOUR_NOBODY;
 
 	if (groups & own && (at + 1) >> tour->shift == at >> tour->shift)

@@ -606,11 +606,11 @@ static void expect_look_ahead(int who, uint32_t place)
 static void looks_ahead(void)
 {
 	begin_held(64, 0);
-	for (int tour = 0; tour < 2; tour++) {
+	for (int round = 0; round < 2; round++) {
 		subject->come(0, 9, WAIT_YIELD);
 		subject->come(1, 40, WAIT_YIELD);
-		expect_look_ahead(0, tour ? 40 : 0);
-		expect_look_ahead(1, tour ? 9 : 0);
+		expect_look_ahead(0, round ? 40 : 0);
+		expect_look_ahead(1, round ? 9 : 0);
 	}
 	subject->come(0, 50, WAIT_YIELD);
 	expect_look_ahead(0, 0);

@@ -157,8 +157,8 @@
 #define w_has_own_cpu() ((bool)CHECK_DO("has_own_cpu", CHECK_CHOOSE, CHECK_RELAXED, NULL, 2, 0))
 
 /*
- * There are no caches here, so variables need no lines of their own, and nobody asks where the lock
- * of a tour went.
+ * There are no caches here, so variables need no lines of their own. What only a prefetch reads is
+ * not kept: it would add states.
  */
 #define W_OWN_LINE
 #define w_prefetch(p) ((void)(p))
