@@ -2,8 +2,8 @@
 /*
  * prctl(), by which a process enters a sandbox: PR_SET_NO_NEW_PRIVS, without which only privileged
  * processes may install a filter for system calls, and PR_SET_SECCOMP. From then on, threads no
- * longer read their nice value and cgroup, and children make no control page. Before, the route is
- * read if the lock of the process may need it.
+ * longer read their nice value and cgroup, those that are away for long no longer yield, and
+ * children make no control page. Before, the route is read if the lock of the process may need it.
  */
 #include <stdarg.h>
 #include <sys/prctl.h>
@@ -26,6 +26,7 @@ static bool prepare(int option)
 	if ((uint32_t)getpid() != w_process())
 		return false;
 	any_read_route();
+	atomic_store_explicit(&w_streaks_yield, false, memory_order_relaxed);
 	control_stay();
 	rules_be_quiet();
 	return w_shares_keep();

@@ -172,30 +172,47 @@ static void sleep_together(void)
 		finish(threads[i]);
 }
 
-/* ---- As many threads as CPUs: those of shfl_ron try its tour, which needs the route ---- */
+/* ---- Threads that contend for a while ---- */
 
 #define CONTENTION_MS 50
+#define CROWD 8
 
-static void *contend(void *until)
+struct contention {
+	struct timespec until;
+	int inside, outside; /* how much a thread does */
+};
+
+static void work(int amount)
 {
+	for (volatile int i = 0; i < amount; i++)
+		;
+}
+
+static void *contend(void *argument)
+{
+	const struct contention *contention = argument;
+
 	do {
 		for (int i = 0; i < 100; i++) {
 			EXPECT_OK(pthread_mutex_lock(&mutex));
-			for (volatile int work = 0; work < 100; work++)
-				;
+			work(contention->inside);
 			EXPECT_OK(pthread_mutex_unlock(&mutex));
+			work(contention->outside);
 		}
-	} while (!has_come(CLOCK_REALTIME, *(struct timespec *)until));
+	} while (!has_come(CLOCK_REALTIME, contention->until));
 	return NULL;
 }
 
-static void contend_in_a_pair(void)
+/* @count threads, at most CROWD. */
+static void contend_together(size_t count, int inside, int outside)
 {
-	struct timespec until = from_now(CLOCK_REALTIME, CONTENTION_MS);
-	pthread_t other = start(contend, &until);
+	struct contention contention = {from_now(CLOCK_REALTIME, CONTENTION_MS), inside, outside};
+	pthread_t threads[CROWD];
 
-	contend(&until);
-	finish(other);
+	for (size_t i = 0; i < count; i++)
+		threads[i] = start(contend, &contention);
+	for (size_t i = 0; i < count; i++)
+		finish(threads[i]);
 }
 
 /* Holds the mutex until all others sleep; then as many threads use everything. */
@@ -206,7 +223,10 @@ static void strict(void *unused)
 
 	(void)unused;
 	allow_what_is_needed();
-	contend_in_a_pair();
+	/* As many as CPUs: shfl_ron tries its tour, which needs the route. */
+	contend_together(2, 100, 0);
+	/* They are away for long: outside a sandbox, those of shfl_ron would yield. */
+	contend_together(CROWD, 4000, 10000);
 	EXPECT_OK(pthread_mutex_lock(&mutex));
 	for (size_t i = 0; i < THREADS; i++)
 		sleepers[i] = start(use, NULL);

@@ -204,6 +204,24 @@ static void yields_at_a_long_pace(void)
 	EXPECT(atomic_load(&w_self()->pace_since), "the time of others is none of its pace");
 }
 
+/* In a sandbox, which may not allow it. A streak has an end then, as at a shorter pace. */
+static void yields_not_where_that_is_forbidden(void)
+{
+	begin_measuring(LONG);
+	atomic_store(&w_streaks_yield, false);
+	yields = 0;
+	w_streak_yield();
+	EXPECT(!yields);
+	atomic_store(&w_self()->pace_since, 0);
+	atomic_store(&w_self()->streak_since, w_now() - 2 * STREAK_NANOSECONDS);
+	EXPECT(w_streak_is_over(true));
+	EXPECT(releases(w_streak_counts) == STREAK_LOOK);
+	EXPECT(races());
+	atomic_store(&w_streaks_yield, true);
+	w_streak_yield();
+	EXPECT(yields == 1);
+}
+
 static void measures_its_pace_now_and_then(void)
 {
 	uint32_t measured = 0;
@@ -284,6 +302,7 @@ int main(void)
 	RUN(is_never_over_at_a_long_pace);
 	RUN(measures_a_long_pace_from_look_to_look);
 	RUN(yields_at_a_long_pace);
+	RUN(yields_not_where_that_is_forbidden);
 	RUN(measures_its_pace_now_and_then);
 	RUN(reads_rarely_if_soon_back);
 	RUN(pauses_once_in_a_rare_spin);

@@ -70,6 +70,8 @@ void w_yield(void)
 			    (long)&moment, 0, 0);
 }
 
+W_ATOMIC(bool) w_streaks_yield = true;
+
 void w_sched_yield(void)
 {
 	(void)w_system_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);

@@ -36,6 +36,8 @@ W_HIDDEN bool w_expired_slow(const struct w_deadline *deadline);
 W_HIDDEN void w_yield(void);
 /* Lets other runnable threads of the same priority run. */
 W_HIDDEN void w_sched_yield(void);
+/* Whether threads yield when they are away for long. Not once the process enters a sandbox. */
+extern W_HIDDEN W_ATOMIC(bool) w_streaks_yield;
 W_HIDDEN void w_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const struct w_deadline *deadline);
 W_HIDDEN void w_unpark(W_ATOMIC(uint32_t) *p);
 W_HIDDEN void w_unpark_all(W_ATOMIC(uint32_t) *p);
@@ -197,10 +199,14 @@ static inline bool w_has_own_cpu(void)
 
 /* ---- The streak (../streak.h) ---- */
 
-/* The thread's pace in nanoseconds; 0: unknown. */
+/* The thread's pace in nanoseconds; 0: unknown. None is long where threads do not yield. */
 static inline uint64_t w_pace(const struct w_self *self)
 {
-	return atomic_load_explicit(&self->pace, memory_order_relaxed);
+	const uint64_t pace = atomic_load_explicit(&self->pace, memory_order_relaxed);
+
+	if (!streak_is_long(pace) || atomic_load_explicit(&w_streaks_yield, memory_order_relaxed))
+		return pace;
+	return STREAK_LONG_NANOSECONDS - 1;
 }
 
 /* Since when it is measured; 0: it is not. */
