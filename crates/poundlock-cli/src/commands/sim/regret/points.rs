@@ -209,3 +209,26 @@ fn jobs(base: &Job, locks: &[String], seeds: u32) -> Vec<Job> {
     let job = |seed| locks.iter().map(move |lock| Job { lock: lock.clone(), seed, ..base.clone() });
     seeds.flat_map(job).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::LOADS;
+    use std::path::Path;
+
+    #[test]
+    fn the_steps_of_loads_are_those_of_the_figures() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/figures");
+        let mut compared = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+            let figure: toml::Table = text.parse().unwrap();
+            let load = LOADS.iter().find(|load| figure["workload"].as_str() == Some(load.0));
+            let step = figure.get("step").and_then(toml::Value::as_float);
+            if let (Some((name, expected)), Some(step)) = (load, step) {
+                assert_eq!(step, *expected, "{name} in {}", figure["name"]);
+                compared += 1;
+            }
+        }
+        assert_ne!(compared, 0);
+    }
+}
