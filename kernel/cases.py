@@ -159,8 +159,8 @@ def locktorture(name, word="SUCCESS", seconds=10, counts=()):
     return tortured(name, "locktorture", f"8 {seconds}", counts, word)
 
 
-# Further tortures: two in which threads must wait for spin locks, with interrupts off and of
-# readers-writer locks, whose waiters queue by a spin lock; and of RCU, where few threads wait.
+# Further tortures: with interrupts off and of readers-writer locks, whose waiters queue by a spin
+# lock, in both of which threads must wait for spin locks; and of RCU, where few do.
 MORE_TORTURE = [
     locktorture(name, seconds=3, counts=["waited"])
     for name in ("spin_lock_irq", "rw_lock", "rw_lock_irq")
