@@ -159,13 +159,15 @@ def locktorture(name, word="SUCCESS", seconds=10, counts=()):
     return tortured(name, "locktorture", f"8 {seconds}", counts, word)
 
 
-# Further tortures: with interrupts off and of readers-writer locks, whose waiters queue by a spin
-# lock, in both of which threads must wait for spin locks; and of RCU, where few do.
+# Further tortures. Threads must wait for spin locks in those with interrupts off and in those of
+# readers-writer locks, whose waiters queue by a spin lock; in that of RCU few do.
 MORE_TORTURE = [
-    locktorture(name, seconds=3, counts=["waited"])
-    for name in ("spin_lock_irq", "rw_lock", "rw_lock_irq")
+    *(
+        locktorture(name, seconds=3, counts=["waited"])
+        for name in ("spin_lock_irq", "rw_lock", "rw_lock_irq")
+    ),
+    tortured("rcu", "rcutorture", "8 5", ["updates", "reads", "barriers"]),
 ]
-MORE_TORTURE.append(tortured("rcu", "rcutorture", "8 5", ["updates", "reads", "barriers"]))
 
 
 def by_weight(lock):

@@ -26,7 +26,7 @@ static bool prepare(int option)
 	if ((uint32_t)getpid() != w_process())
 		return false;
 	any_read_route();
-	atomic_store_explicit(&w_streaks_yield, false, memory_order_relaxed);
+	w_store_relaxed(&w_streaks_yield, false);
 	control_stay();
 	rules_be_quiet();
 	return w_shares_keep();

@@ -204,8 +204,8 @@ static void yields_at_a_long_pace(void)
 	EXPECT(atomic_load(&w_self()->pace_since), "the time of others is none of its pace");
 }
 
-/* In a sandbox, which may not allow it. A streak has an end then, as at a shorter pace. */
-static void yields_not_where_that_is_forbidden(void)
+/* In a sandbox. All else is as at a shorter pace: a streak has an end. */
+static void does_not_yield_where_that_is_forbidden(void)
 {
 	begin_measuring(LONG);
 	atomic_store(&w_streaks_yield, false);
@@ -302,7 +302,7 @@ int main(void)
 	RUN(is_never_over_at_a_long_pace);
 	RUN(measures_a_long_pace_from_look_to_look);
 	RUN(yields_at_a_long_pace);
-	RUN(yields_not_where_that_is_forbidden);
+	RUN(does_not_yield_where_that_is_forbidden);
 	RUN(measures_its_pace_now_and_then);
 	RUN(reads_rarely_if_soon_back);
 	RUN(pauses_once_in_a_rare_spin);
