@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * ShflLock's mutex with a gate: RON's tour. While that is faster, those who have to wait do so at
- * the gate, in the order of the tour, and a holder hands the lock over instead of freeing it. While
- * long turns are faster, threads take those at the mutex.
+ * ShflLock's mutex with a gate: RON's tour, with stays in each domain (part/stay.h). While that is
+ * faster, those who have to wait do so at the gate, and a holder hands the lock over along the tour
+ * instead of freeing it. While long turns are faster, threads take those at the mutex.
  *
  * From: Kashyap et al., ShflLock, SOSP'19 (shfl_mutex.h), and Lo et al., RON, OSDI'23, algorithm 2
  * (ron_ticket.h). The combination is ours.
  *
- * Order: as shfl_mutex, or the next on a tour of the CPUs; by trial.
+ * Order: as shfl_mutex, or the next on a tour of the CPUs, with several laps in each domain; by
+ * trial.
  *
  * Promise: mutual exclusion. Each holder holds the mutex, whose bound on bypass applies. But while
  * the lock is handed over at the gate, the head of the mutex's queue is bypassed by at most as many
- * holders as there are places on the tour. At the gate, the order of ron_ticket.h. Waiters sleep
- * under wait=park. 24 bytes per lock, as shfl_mutex, and a gate from the process's table
- * (part/gates.h) once threads contend; a waiter's node as in shfl_mutex, or none at the gate; none
- * per holder. Atomic read-modify-writes: 2 uncontended; at the gate 1 or 2 to wait, 1 more the
- * first time, and none to hand over (1 under wait=park).
+ * holders as there are places on the tour. At the gate, the order of arrival at each place, and the
+ * bound of part/stay.h with `batch` between places. Waiters sleep under wait=park. 24 bytes per
+ * lock, as shfl_mutex, and a gate from the process's table (part/gates.h) once threads contend; a
+ * waiter's node as in shfl_mutex, or none at the gate; none per holder. Atomic read-modify-writes:
+ * 2 uncontended; at the gate 1 or 2 to wait, 1 more the first time, and none to hand over (1 under
+ * wait=park).
  *
  *   the mutex's state = GATE | flags of shfl_mutex
  *     GATE   waiters with a CPU of their own go to the gate. Set by a holder; cleared by a holder
@@ -58,7 +60,8 @@
  * SHFL_MUTEX_LONG_TURN times as many looks as its patience, divided by the number of waiters.
  *
  * Timed waiters and those that share their CPU wait in the mutex's queue. While a trial waits for
- * that queue to end, and whenever a tour is complete, a release leaves the lock to its head.
+ * that queue to end, and whenever a tour or a lap is complete, a release leaves the lock to its
+ * head.
  *
  * The gate is left before the mutex is free, since the next holder may destroy the lock.
  *
@@ -313,13 +316,15 @@ static inline bool shfl_ron_has_queue(struct shfl_ron *lock)
 
 /*
  * As the holder at @gate, that got it at place @at: returns the place to which @lock may be handed
- * over, or TOUR_NOBODY. A tour is complete at a place that is not behind @at.
+ * over, or TOUR_NOBODY. @bound: as in part/stay.h. A tour, or a lap, is complete at a place that is
+ * not behind @at.
  */
-static inline uint32_t shfl_ron_next(struct shfl_ron *lock, struct gate *gate, uint32_t at)
+static inline uint32_t shfl_ron_next(struct shfl_ron *lock, struct gate *gate, uint32_t at,
+				     uint32_t bound)
 {
 	struct tour_own *own = gate_own(gate);
 	const uint32_t next =
-		own->gate ? tour_next(&gate->lock.tour, &ron_ticket_kind, at) : TOUR_NOBODY;
+		own->gate ? stay_next(&gate->lock.tour, &ron_ticket_kind, at, bound) : TOUR_NOBODY;
 
 	return (own->drains || next <= at) && shfl_ron_has_queue(lock) ? TOUR_NOBODY : next;
 }
@@ -342,23 +347,25 @@ static inline void shfl_ron_leave(struct shfl_ron *lock, struct gate *gate, uint
  * hands @lock over there and returns true, or leaves the gate.
  */
 static inline bool shfl_ron_hand_over(struct shfl_ron *lock, struct gate *gate, uint32_t at,
-				      enum wait wait)
+				      struct shfl_mutex_policy policy)
 {
+	struct tour *tour = &gate->lock.tour;
 	uint32_t next;
 
 	if (!gate_own(gate)->holds)
 		return false;
 	shfl_ron_repair(gate);
 	if (at == TOUR_NOBODY)
-		at = gate->lock.tour.at;
-	next = shfl_ron_next(lock, gate, at);
+		at = tour->at;
+	next = shfl_ron_next(lock, gate, at, policy.batch);
 	if (next == TOUR_NOBODY) {
-		shfl_ron_leave(lock, gate, at, wait);
+		shfl_ron_leave(lock, gate, at, policy.wait);
 		return false;
 	}
 	w_event(handover_gate);
-	tour_remember(&gate->lock.tour, at, next);
-	(void)ron_ticket_grant(tour_place(&gate->lock.tour, next), wait);
+	tour_remember(tour, at, next);
+	stay_go(tour, at, next);
+	(void)ron_ticket_grant(tour_place(tour, next), policy.wait);
 	return true;
 }
 
@@ -504,7 +511,7 @@ static W_SLOW bool shfl_ron_release_slow(struct shfl_ron *lock, struct shfl_mute
 	if (!(seen & SHFL_RON_GATE))
 		return shfl_mutex_release_slow(&lock->mutex);
 	gate = gates_find(lock);
-	return (gate && shfl_ron_hand_over(lock, gate, TOUR_NOBODY, policy.wait)) ||
+	return (gate && shfl_ron_hand_over(lock, gate, TOUR_NOBODY, policy)) ||
 	       shfl_mutex_release_fair(&lock->mutex, policy);
 }
 
@@ -560,7 +567,7 @@ static W_SLOW bool shfl_ron_release_again(struct shfl_ron *lock, struct shfl_mut
 	}
 	w_note_set(lock, SHFL_RON_NOTE_ONE);
 	gate = gates_find(lock);
-	return (gate && shfl_ron_hand_over(lock, gate, note / SHFL_RON_NOTE_ONE, policy.wait)) ||
+	return (gate && shfl_ron_hand_over(lock, gate, note / SHFL_RON_NOTE_ONE, policy)) ||
 	       shfl_ron_release_slow(lock, policy);
 }
 

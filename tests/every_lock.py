@@ -23,7 +23,7 @@ OWN_CLIENTS = set(
     "bravo_any_rw cfl_mutex_any cfl_spin_any cond cond_word control futex hook kernel_cfl "
     "kernel_cfl_any kernel_cfl_mutex kernel_cfl_mutex_any kernel_mutex kernel_park kernel_rwsem "
     "kernel_tuning litmus once policies qspinlock records recursive seeded sema shfl_mutex_word "
-    "shfl_ron_parts shfl_ron_steady statistics tables tickets".split()
+    "shfl_ron_parts shfl_ron_steady statistics stays tables tickets".split()
 )
 SHARED_PAGES = {"bravo"}
 # Tests beside those of the locks: other types; toy, the example of CONTRIBUTING.md.

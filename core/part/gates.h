@@ -17,6 +17,7 @@
 #ifndef POUNDLOCK_GATES_H
 #define POUNDLOCK_GATES_H
 
+#include "part/stay.h"
 #include "ron_ticket.h"
 #include "trial.h"
 
@@ -31,7 +32,7 @@ struct gate {
 	/* Written by the holder, rarely. */
 	_Alignas(64) W_ATOMIC(uint32_t) mask; /* of `trial` */
 	W_ATOMIC(uint32_t) long_turns;        /* whether threads take them */
-	_Alignas(64) struct trial trial;      /* the holder's */
+	_Alignas(64) struct trial trial;      /* the holder's, as `stay` */
 	_Alignas(64) struct ron_ticket lock;
 };
 
@@ -113,6 +114,7 @@ static W_SLOW struct gate *gates_claim(const void *lock)
 			continue;
 		gate = gates_at(gates, i);
 		ron_ticket_init(&gate->lock, ron_ticket_size());
+		stay_init(&gate->lock.tour);
 		gate->lock.tour.own = (struct tour_own){0};
 		/* [GATES-3] release: pairs with [GATES-1] */
 		w_store_release(&gates->owners[i], lock);

@@ -60,10 +60,28 @@
 #define TOUR_MOST (TOUR_GROUPS << 6) /* places; further CPUs share them */
 #define TOUR_NOBODY UINT32_MAX
 
-/* A place. Only holders access `after`. */
+/* Of part/stay.h. Both are read and written as a whole, so that a hand-over has few accesses. */
+union tour_domain {
+	struct {
+		uint16_t first, end; /* its places, from `first` to before `end` */
+	};
+	uint32_t whole;
+};
+union tour_stay {
+	struct {
+		uint16_t lap;   /* the first place of the lap */
+		uint16_t laps;  /* of the stay, before this one */
+		uint32_t began; /* when the stay did, as wait_clock() */
+	};
+	uint64_t whole;
+};
+
+/* A place. Only holders access what is behind `waiters`. */
 struct tour_place {
 	W_OWN_LINE uintptr_t waiters[2]; /* what the lock keeps here, at first zero */
 	uint32_t after;                  /* the place that got the lock from here last time */
+	union tour_domain domain;        /* that the place is in */
+	union tour_stay stay;            /* in which the lock came here last time */
 };
 #define TOUR_PLACE_BYTES sizeof(((struct tour_place *)NULL)->waiters)
 
@@ -237,13 +255,12 @@ static inline void tour_request(struct tour *tour, uint32_t from, uint32_t end)
 }
 
 /*
- * Returns the first place from @from to the end of its group where a thread waits, or TOUR_NOBODY.
- * If nobody waits at @from, requests the lines of the other places together.
+ * Returns the first place from @from to before @end, in one group, where a thread waits, or
+ * TOUR_NOBODY. If nobody waits at @from, requests the lines of the other places together.
  */
-static inline uint32_t tour_scan(struct tour *tour, const struct tour_kind *kind, uint32_t from)
+static inline uint32_t tour_scan(struct tour *tour, const struct tour_kind *kind, uint32_t from,
+				 uint32_t end)
 {
-	const uint32_t end = tour_end(tour, from);
-
 	for (uint32_t place = from; place < end; place++) {
 		if (kind->waits(tour_place(tour, place)))
 			return place;
@@ -257,7 +274,8 @@ static inline uint32_t tour_scan(struct tour *tour, const struct tour_kind *kind
 static inline uint32_t tour_scan_group(struct tour *tour, const struct tour_kind *kind,
 				       uint32_t group)
 {
-	uint32_t found = tour_scan(tour, kind, group << tour->shift);
+	const uint32_t from = group << tour->shift, end = tour_end(tour, from);
+	uint32_t found = tour_scan(tour, kind, from, end);
 
 	if (found != TOUR_NOBODY)
 		return found;
@@ -265,7 +283,7 @@ static inline uint32_t tour_scan_group(struct tour *tour, const struct tour_kind
 	(void)w_fetch_and_relaxed(&tour->word, ~(1ull << group));
 	/* [TOUR-5] fence: with [TOUR-3], as there */
 	w_fence_seq_cst();
-	found = tour_scan(tour, kind, group << tour->shift);
+	found = tour_scan(tour, kind, from, end);
 	if (found != TOUR_NOBODY) {
 		w_event(recheck);
 		/* relaxed: only holders act on it, and each hand-over orders it */
@@ -297,7 +315,7 @@ static inline uint32_t tour_next(struct tour *tour, const struct tour_kind *kind
 	uint32_t found = TOUR_NOBODY;
 
 	if (groups & own && (at + 1) >> tour->shift == at >> tour->shift)
-		found = tour_scan(tour, kind, at + 1);
+		found = tour_scan(tour, kind, at + 1, tour_end(tour, at));
 	if (found == TOUR_NOBODY)
 		found = tour_scan_groups(tour, kind, groups & later);
 	if (found == TOUR_NOBODY)

@@ -18,13 +18,15 @@
 /* ---- The gate by its specification ---- */
 
 #define tour_try_acquire tour_try_acquire_itself
-#define tour_next tour_next_itself
+#define stay_next stay_next_itself
+#define stay_go stay_go_itself
 #define ron_ticket_wait ron_ticket_wait_itself
 #define ron_ticket_grant ron_ticket_grant_itself
 #define ron_ticket_release ron_ticket_release_itself
 #include "part/gates.h"
 #undef tour_try_acquire
-#undef tour_next
+#undef stay_next
+#undef stay_go
 #undef ron_ticket_wait
 #undef ron_ticket_grant
 #undef ron_ticket_release
@@ -82,11 +84,18 @@ static bool gate_has_waiters(struct tour *tour)
 	return w_load_relaxed(&tour->word) >= GATE_WAITER;
 }
 
-static uint32_t tour_next(struct tour *tour, const struct tour_kind *kind, uint32_t at)
+static uint32_t stay_next(struct tour *tour, const struct tour_kind *kind, uint32_t at,
+			  uint32_t bound)
 {
 	(void)kind;
-	check_assert(at == 0);
+	check_assert(at == 0 && bound);
 	return gate_has_waiters(tour) && any_choice() ? 0 : TOUR_NOBODY;
+}
+
+static void stay_go(struct tour *tour, uint32_t at, uint32_t next)
+{
+	(void)tour;
+	check_assert(at == 0 && next == 0);
 }
 
 static bool ron_ticket_grant(void *place, enum wait wait)

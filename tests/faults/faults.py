@@ -573,7 +573,7 @@ FAULTS = [
         "a release clears a group's bit although a waiter has arrived since the search",
         "ron",
         "core/part/tour.h",
-        "\tw_fence_seq_cst();\n\tfound = tour_scan(tour, kind, group << tour->shift);\n",
+        "\tw_fence_seq_cst();\n\tfound = tour_scan(tour, kind, from, end);\n",
         "\tw_fence_seq_cst();\n",
     ),
     Fault(
@@ -589,8 +589,8 @@ FAULTS = [
         "a release always serves the holder's place first",
         "ron",
         "core/part/tour.h",
-        "found = tour_scan(tour, kind, at + 1);",
-        "found = tour_scan(tour, kind, at);",
+        "found = tour_scan(tour, kind, at + 1, tour_end(tour, at));",
+        "found = tour_scan(tour, kind, at, tour_end(tour, at));",
     ),
     Fault(
         "reverse-order",
@@ -607,6 +607,22 @@ FAULTS = [
         "core/part/tour.h",
         "return position < tour->places ? position : position % tour->places;",
         "return position;",
+    ),
+    Fault(
+        "endless-stay",
+        "the lock stays in a domain for as long as its threads come back in time",
+        "stay",
+        "core/part/stay.h",
+        "(laps + 1) * places > bound ||",
+        "(laps + 1) * places > bound + 1000 ||",
+    ),
+    Fault(
+        "lap-from-where-it-began",
+        "a lap begins where the former one began, and passes over who waits before that",
+        "stay",
+        "core/part/stay.h",
+        "found = stay_scan(tour, kind, domain.first, stay.lap + 1u);",
+        "found = stay_scan(tour, kind, stay.lap, stay.lap + 1u);",
     ),
     Fault(
         "granted-across-locks",

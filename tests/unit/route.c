@@ -442,6 +442,18 @@ static void claims(void)
 		EXPECT(positions[cpu] < count);
 }
 
+/* The domain at a position is that of the CPU there. */
+static void domains_on_the_route(void)
+{
+	unsigned list[W_CPUS];
+	const size_t cpus = w_route_list(list, W_CPUS);
+
+	for (size_t position = 0; position < cpus; position++) {
+		EXPECT(atomic_load(&w_route)[list[position]] == position);
+		EXPECT(w_domain_at((uint32_t)position) == w_domains_load()[list[position]]);
+	}
+}
+
 /* ---- Search order ---- */
 
 /*
@@ -609,5 +621,6 @@ int main(void)
 	RUN(files);
 	RUN(search);
 	RUN(claims);
+	RUN(domains_on_the_route);
 	return 0;
 }

@@ -11,6 +11,7 @@
 int32_t script_domain;
 uint32_t script_parents[W_LEVELS];
 uint32_t script_position;
+uint32_t script_places;
 uint32_t script_cpus = 1;
 long script_time;
 uint64_t script_paused;

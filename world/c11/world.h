@@ -160,7 +160,8 @@ static inline void c11_park(W_ATOMIC(uint32_t) *p, uint32_t expected, const void
 #define w_cpu() c11_self
 #define w_cpu_count() ((uint32_t)C11_THREADS)
 #define w_route_position() c11_self
-#define w_domain() ((int32_t)(c11_self % w_domain_count()))
+#define w_domain_at(position) ((int32_t)((position) % w_domain_count()))
+#define w_domain() w_domain_at(c11_self)
 #ifndef CHECK_NOW
 #define CHECK_NOW() ((uint64_t)(uint32_t)__VERIFIER_nondet_int())
 #endif

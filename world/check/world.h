@@ -191,7 +191,8 @@ enum w_event {
 	((void)CHECK_DO("move", CHECK_MOVE, CHECK_RELAXED, NULL, 0, 0), check_engine->what())
 
 #define w_cpu() CHECK_WHERE(cpu)
-#define w_domain() ((int32_t)CHECK_WHERE(domain))
+#define w_domain_at(position) ((int32_t)check_engine->domain_of(position))
+#define w_domain() w_domain_at(CHECK_WHERE(cpu))
 #define w_route_position() CHECK_WHERE(cpu)
 #define w_cpu_count() check_engine->cpu_count()
 /* The extremes represent all random numbers. */

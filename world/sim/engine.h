@@ -44,6 +44,7 @@ uint64_t sim_now(void);
 uint32_t sim_cpu(void);
 uint32_t sim_domain(void);
 uint32_t sim_route_position(void);
+uint32_t sim_domain_at(uint32_t position);
 uint32_t sim_cpu_count(void);
 uint32_t sim_domain_count(void);
 /*

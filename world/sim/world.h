@@ -320,6 +320,7 @@ extern uint32_t sim_group_weights[W_GROUPS];
 #define w_cpu() sim_cpu()
 #define w_domain() ((int32_t)sim_domain())
 #define w_route_position() sim_route_position()
+#define w_domain_at(position) ((int32_t)sim_domain_at(position))
 #define w_cpu_count() sim_cpu_count()
 #define W_CONTEXTS 1u
 /* No waiter is urgent, and bounds on bypassing are counts. */

@@ -68,6 +68,8 @@ static inline uint32_t w_route_position(void)
 	return cpu < W_CPUS ? positions[cpu] : 0;
 }
 
+W_HIDDEN int32_t w_domain_at(uint32_t position);
+
 /* 1 until a thread that needs it has read the number. */
 extern W_HIDDEN W_ATOMIC(uint32_t) w_domains_known;
 

@@ -35,7 +35,8 @@ static char named[PATH_MAX + 1]; /* by POUNDLOCK_ROUTE, or empty */
 static char own[PATH_MAX];       /* the user's, or empty */
 
 static uint16_t table[W_CPUS];
-static const char *source; /* the file that the table comes from; NULL: none */
+static uint16_t cpu_at[W_CPUS]; /* by position in `table` */
+static const char *source;      /* the file that the table comes from; NULL: none */
 static const uint16_t one_place[W_CPUS];
 
 /* Not on the stack, which may be small. */
@@ -455,6 +456,9 @@ const uint16_t *w_route_load(void)
 			w_route_start();
 			if (!find_saved("/sys"))
 				w_route_derive("/sys", &usable, table);
+			for (uint16_t cpu = 0; cpu < W_CPUS; cpu++)
+				if (w_cpus_has(&usable, cpu))
+					cpu_at[table[cpu]] = cpu;
 			route = table;
 			atomic_store(&w_route, route);
 		}
@@ -464,17 +468,27 @@ const uint16_t *w_route_load(void)
 	return route;
 }
 
+int32_t w_domain_at(uint32_t position)
+{
+	const uint16_t *domains = atomic_load(&w_domains);
+
+	if (!atomic_load(&w_route) && w_route_load() == one_place)
+		return 0;
+	if (!domains)
+		domains = w_domains_load();
+	return domains[cpu_at[position]];
+}
+
 size_t w_route_list(unsigned *list, size_t size)
 {
-	const uint16_t *positions;
+	const size_t count = w_cpu_count();
 
-	while (!(positions = atomic_load(&w_route)))
+	while (!atomic_load(&w_route))
 		if (w_route_load() == one_place)
 			w_yield();
-	for (size_t cpu = 0; cpu < W_CPUS; cpu++)
-		if (w_cpus_has(&usable, cpu) && positions[cpu] < size)
-			list[positions[cpu]] = (unsigned)cpu;
-	return w_cpu_count();
+	for (size_t position = 0; position < count && position < size; position++)
+		list[position] = cpu_at[position];
+	return count;
 }
 
 const char *w_route_file(void)

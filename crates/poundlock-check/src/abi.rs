@@ -108,7 +108,7 @@ pub struct Engine {
     pub generation: extern "C" fn() -> u32,
     pub busy_nodes: extern "C" fn() -> u32,
     pub cpu: extern "C" fn() -> u32,
-    pub domain: extern "C" fn() -> u32,
+    pub domain_of: extern "C" fn(u32) -> u32,
     pub cpu_count: extern "C" fn() -> u32,
     pub queue: extern "C" fn(*const c_void),
     pub mixed: extern "C" fn(*const c_void, usize),

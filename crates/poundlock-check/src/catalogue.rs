@@ -84,6 +84,7 @@ pub fn files(sources: &Sources) -> Result<Vec<File>> {
         own("shfl_mutex_word", &["shfl_mutex.h"]),
         own("shfl_ron_parts", &["shfl_ron.h"]),
         own("shfl_ron_steady", &["shfl_ron.h"]),
+        own("stays", &["part/stay.h"]),
         own("bravo_any_rw", &["rw/bravo.h"]),
         own("hook", &["kernel/hook/queue.h", "world/kernel/pending.h"]),
     ];

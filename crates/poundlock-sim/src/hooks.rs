@@ -63,6 +63,9 @@ offer! {
     sim_cpu(engine) -> u32 { engine.place(); engine.me().cpu as u32 }
     sim_domain(engine) -> u32 { engine.domain() as u32 }
     sim_route_position(engine) -> u32 { engine.route_position() as u32 }
+    sim_domain_at(engine, position: u32) -> u32 {
+        engine.places.domain_at(position as usize) as u32
+    }
     sim_cpu_count(engine) -> u32 { engine.machine.cpus.len() as u32 }
     sim_domain_count(engine) -> u32 { engine.places.domain_count() as u32 }
     sim_domain_parents(engine) -> u32 { engine.places.parent_count() as u32 }

@@ -46,6 +46,7 @@ static inline bool turns_expired(const struct w_deadline *deadline)
 #define w_now() (turns_readings++, turns_time())
 #define w_has_own_cpu() true
 #define w_domain() turns_domain()
+#define w_domain_at(position) ((int32_t)((position) % 2))
 #define w_domain_count() 2u
 #define w_cpu_count() 4u
 #define w_route_position() turns_position()

@@ -19,6 +19,7 @@ void script_step(void);
 extern int32_t script_domain;
 extern uint32_t script_parents[W_LEVELS];
 extern uint32_t script_position;
+extern uint32_t script_places;
 extern uint32_t script_cpus;
 extern long script_time;
 extern bool script_own_cpu;           /* false after script_clear() */
@@ -30,6 +31,8 @@ extern const void *script_prefetched; /* the last address since script_clear(), 
 #define w_prefetch(p) ((void)(script_prefetched = (p)))
 #define w_has_own_cpu() script_own_cpu
 #define w_domain() script_domain
+/* Each domain has script_places places; 0: one domain has all. */
+#define w_domain_at(position) ((int32_t)(script_places ? (position) / script_places : 0))
 #define w_route_position() script_position
 #define w_cpu_count() script_cpus
 #define w_domain_count() 2u

@@ -28,7 +28,7 @@ pub static HOOKS: Engine = Engine {
     generation: entry::generation,
     busy_nodes: entry::busy_nodes,
     cpu: entry::cpu,
-    domain: entry::domain,
+    domain_of: entry::domain_of,
     cpu_count: entry::cpu_count,
     queue: entry::queue,
     mixed: entry::mixed,
@@ -323,8 +323,8 @@ hooks! {
         machine.now.threads[machine.running].cpu
     }
 
-    fn domain() -> u32 {
-        cpu() % current().settings.domains
+    fn domain_of(cpu: u32) -> u32 {
+        cpu % current().settings.domains
     }
 
     fn cpu_count() -> u32 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Places: the information for locks about the places of their threads (`w_domain`,
-//! `w_domain_parent`, `w_route_position`).
+//! `w_domain_at`, `w_domain_parent`, `w_route_position`).
 
 use crate::machine::Machine;
 
@@ -14,6 +14,8 @@ pub(crate) struct Places {
     socket_count: usize,
     /// By CPU: its position on the route.
     route: Vec<usize>,
+    /// By position on the route: the domain of its CPU.
+    domains_on_route: Vec<usize>,
 }
 
 impl Places {
@@ -28,7 +30,11 @@ impl Places {
         let sockets = (0..count).map(socket).collect();
         let socket_count =
             machine.cpus.iter().map(|cpu| cpu.package).max().map_or(1, |last| last + 1);
-        Places { domains, sockets, socket_count, route }
+        let mut domains_on_route = vec![0; route.len()];
+        for (position, domain) in route.iter().zip(&domains) {
+            domains_on_route[*position] = *domain;
+        }
+        Places { domains, sockets, socket_count, route, domains_on_route }
     }
 
     pub fn domain(&self, cpu: usize) -> usize {
@@ -52,5 +58,10 @@ impl Places {
 
     pub fn route_position(&self, cpu: usize) -> usize {
         self.route[cpu]
+    }
+
+    /// The domain of the CPU at a position of the route.
+    pub fn domain_at(&self, position: usize) -> usize {
+        self.domains_on_route[position]
     }
 }
