@@ -84,16 +84,16 @@ static void prepare(void)
 	MUTEX(normal, 10, 8, 24, 14)                                                      \
 	MUTEX(explicit, 10, 8, 24, 14)                                                    \
 	MUTEX(by_default, 10, 8, 24, 14)                                                  \
-	MUTEX(errorcheck, 110, 30, 120, 82)                                               \
+	MUTEX(errorcheck, 110, 30, 120, 83)                                               \
 	MUTEX(adaptive, 100, 30, 70, 50)                                                  \
-	MUTEX(recursive, 110, 30, 120, 82)                                                \
-	MEASURED(recursive_unlock_3, pthread_mutex_unlock(&o->recursive), 0, 5, 60, 82)   \
+	MUTEX(recursive, 110, 30, 120, 83)                                                \
+	MEASURED(recursive_unlock_3, pthread_mutex_unlock(&o->recursive), 0, 5, 60, 83)   \
 	MEASURED(mtx_lock, mtx_lock(&o->plain), 0, 5, 10, 24)                             \
 	MEASURED(mtx_unlock, mtx_unlock(&o->plain), 0, 5, 8, 14)                          \
 	MEASURED(mtx_trylock, mtx_trylock(&o->plain), 0, 5, 100, 120)                     \
 	MEASURED(mtx_unlock_2, mtx_unlock(&o->plain), 0, 5, 8, 14)                        \
 	MEASURED(mtx_recursive_lock, mtx_lock(&o->repeated), 0, 5, 110, 120)              \
-	MEASURED(mtx_recursive_unlock, mtx_unlock(&o->repeated), 0, 5, 60, 82)            \
+	MEASURED(mtx_recursive_unlock, mtx_unlock(&o->repeated), 0, 5, 60, 83)            \
 	MEASURED(rwlock_rdlock, pthread_rwlock_rdlock(&o->rwlock), 0, 5, 50, 35)          \
 	MEASURED(rwlock_rdunlock, pthread_rwlock_unlock(&o->rwlock), 0, 5, 0, 13)         \
 	MEASURED(rwlock_rdlock_2, pthread_rwlock_rdlock(&o->rwlock), 0, 5, 5, 17)         \
