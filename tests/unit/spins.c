@@ -207,6 +207,7 @@ static void a_signal_to_a_spinning_waiter_makes_no_system_call(void)
 	uint32_t pauses = w_spin_pauses;
 	pthread_t thread;
 
+	w_spinners_most = 2; /* this thread may spin meanwhile, for the list of waiters */
 	w_spin_pauses = UINT32_MAX / W_SPIN_PARTS; /* seconds, until the signal */
 	w_listening = true;
 	EXPECT(!pthread_create(&thread, NULL, wait_for_signal, &sleeps), "a thread cannot be made");
@@ -216,6 +217,7 @@ static void a_signal_to_a_spinning_waiter_makes_no_system_call(void)
 	EXPECT(!sleeps, "it slept");
 	EXPECT(w_self()->events[W_EVENT_unpark] == wakeups, "the signal woke it");
 	w_spin_pauses = pauses;
+	w_spinners_most = 1;
 }
 
 /* So that the CPU's seat remains the same. */
