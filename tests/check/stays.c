@@ -117,7 +117,9 @@ static void finish(void)
 }
 
 const struct check_client check_clients[] = {
+	/* Each thread is the only one of its domain. */
 	ENTRIES("2x2", lock_2, 2, "handover_gate", "4", prepare, finish),
+	/* Those with an even number share a place. */
 	ENTRY("3x1/spin", lock_1_spin, 3, "handover_gate", "3", prepare, finish, .cpus = 2),
 	ENTRY("3x1/park", lock_1_park, 3, "handover_gate", "3", prepare, finish, .cpus = 2),
 	ENTRY("4x1/spin", lock_1_spin, 4, "handover_gate", "4", prepare, finish, .cpus = 2,

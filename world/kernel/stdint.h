@@ -9,6 +9,7 @@
 #include <linux/limits.h>
 #include <linux/types.h>
 
+#define UINT16_MAX U16_MAX
 #define UINT32_MAX U32_MAX
 #define UINT64_MAX U64_MAX
 #define UINT32_C(x) x##U

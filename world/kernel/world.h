@@ -165,6 +165,7 @@ static inline uint64_t w_unique(void)
 void *w_common(size_t bytes);
 /* No gates: nobody would come there (kernel/spin.c). So there is nothing to remember. */
 #define w_gates(bytes) ((void)(bytes), (void *)NULL)
+#define w_domain_at(position) ((void)(position), 0)
 #define w_remembers(lock) ((void)(lock), false)
 #define w_hint_lock(lock) ((void)(lock), (const void *)NULL)
 #define w_note(lock) ((void)(lock), 0u)
