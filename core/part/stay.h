@@ -7,10 +7,10 @@
  * from Radovic and Hagersten, HBO, HPCA'03, lock cohorting (Dice, Marathe and Shavit, PPoPP'12) and
  * CNA (Dice and Kogan, EuroSys'19, section 3). The combination is ours.
  *
- * Promise: while somebody waits elsewhere, a stay has at most `bound` hand-overs, or one lap if that
- * has more. So a waiter is bypassed by at most that many holders of each other domain, and by as
- * many of its own domain as that has places. No bytes but those of the tour's places, and no atomic
- * operations.
+ * Promise: while somebody waits elsewhere, a stay has at most `bound` hand-overs, or one lap if
+ * that has more. So a waiter is bypassed by at most that many holders of each other domain, and by
+ * as many of its own domain as that has places. No bytes but those of the tour's places, and no
+ * atomic operations.
  *
  *   lap    the places of a domain at which threads wait, once each, in the order of the tour
  *   stay   laps in one domain
