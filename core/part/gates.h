@@ -32,7 +32,7 @@ struct gate {
 	/* Written by the holder, rarely. */
 	_Alignas(64) W_ATOMIC(uint32_t) mask; /* of `trial` */
 	W_ATOMIC(uint32_t) long_turns;        /* whether threads take them */
-	_Alignas(64) struct trial trial;      /* the holder's, as `stay` */
+	_Alignas(64) struct trial trial;      /* the holder's */
 	_Alignas(64) struct ron_ticket lock;
 };
 

@@ -21,8 +21,9 @@
  * The thread at the first place has been away for longest. If it is not back, few others are, and a
  * search for them would touch a line for each.
  *
- * Two bounds: `bound`, and STAY_TIME. If all domains' stays together took longer than a waiter
- * spins, waiters would sleep in the others, and a stay would begin with a wake-up at each place.
+ * A further lap is allowed within `bound` hand-overs and STAY_TIME. If the stays in all domains
+ * together took longer than a waiter spins, waiters would sleep meanwhile, and each stay would
+ * begin with a wake-up at each place.
  *
  * The CPUs of a domain are next to each other on the route. If a measured route (docs/route.md)
  * separates them, each part is a domain here.
@@ -33,8 +34,8 @@
 #include "part/tour.h"
 
 /*
- * The longest stay that has a further lap, per place of its domain, as wait_clock(). A waiter of
- * W_ORDERED spins for 10 us per CPU (world/spin.h).
+ * The time within which a stay of several laps is to end, for each place of the domain, in units of
+ * wait_clock(). A waiter of W_ORDERED spins for 10 us for each CPU (world/spin.h).
  */
 #define STAY_TIME 6u
 

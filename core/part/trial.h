@@ -37,7 +37,7 @@
 #define TRIAL_WINDOW 250u
 #define TRIAL_WAYS 3u
 #define TRIAL_SETTLE 8u      /* most windows of SETTLE, and those before a rest looks at its rate */
-#define TRIAL_WARM 8u        /* windows of WARM: several rounds of stays (part/stay.h) */
+#define TRIAL_WARM 8u        /* windows of WARM: longer than the stays (part/stay.h) at 256 CPUs */
 #define TRIAL_MEASURE 2u     /* least windows of BASE and MEASURE */
 #define TRIAL_REST 4u        /* windows of the first rest; times TRIAL_LONGER under another load */
 #define TRIAL_LOOK 4u        /* windows after which a rest looks at its rate */

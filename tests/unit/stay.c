@@ -2,7 +2,7 @@
 /*
  * stay.h: where a lock whose waiters are on a tour goes next. It keeps to a domain while the thread
  * that was first there is back, up to a number of hand-overs and a time; nobody is passed over for
- * longer. In the only domain the order is the tour's. For all patterns of waiters.
+ * longer. In the only domain the order is the tour's, for all patterns of waiters.
  */
 #include "world.h"
 

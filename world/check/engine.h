@@ -79,7 +79,8 @@ struct check_engine {
 	uint32_t (*generation)(void);
 	/* The number of nodes in use by all threads. */
 	uint32_t (*busy_nodes)(void);
-	uint32_t (*cpu)(void); /* the thread's */
+	/* The thread's CPU, and the domain of a CPU. */
+	uint32_t (*cpu)(void);
 	uint32_t (*domain_of)(uint32_t cpu);
 	/* The number of CPUs of the client. */
 	uint32_t (*cpu_count)(void);

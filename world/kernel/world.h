@@ -163,7 +163,10 @@ static inline uint64_t w_unique(void)
 }
 
 void *w_common(size_t bytes);
-/* No gates: nobody would come there (kernel/spin.c). So there is nothing to remember. */
+/*
+ * No gates: nobody would come there (kernel/spin.c). So no place has a domain, and there is nothing
+ * to remember.
+ */
 #define w_gates(bytes) ((void)(bytes), (void *)NULL)
 #define w_domain_at(position) ((void)(position), 0)
 #define w_remembers(lock) ((void)(lock), false)

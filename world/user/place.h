@@ -68,6 +68,7 @@ static inline uint32_t w_route_position(void)
 	return cpu < W_CPUS ? positions[cpu] : 0;
 }
 
+/* The domain of the CPU at @position of the route; 0 while another thread reads the route. */
 W_HIDDEN int32_t w_domain_at(uint32_t position);
 
 /* 1 until a thread that needs it has read the number. */
