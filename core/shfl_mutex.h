@@ -89,13 +89,15 @@
 #define SHFL_MUTEX_RACES 2u
 
 /*
- * By what a head's patience is multiplied where turns are long, divided by the number of waiters.
- * So all of them have their turns in about 1 ms, by default. With MANY waiters turns are short:
- * each would have too small a share of the time, or wait for too long.
+ * By what a head's patience is multiplied where turns are long, divided by the number of waiters;
+ * twice that if they are fewer than FEW. So all of them have their turns in a few milliseconds, by
+ * default. With MANY waiters turns are short: each would have too small a share of the time, or
+ * wait for too long.
  */
 #ifndef SHFL_MUTEX_LONG_TURN
 #define SHFL_MUTEX_LONG_TURN 40u
-#define SHFL_MUTEX_MANY 16u
+#define SHFL_MUTEX_FEW 5u
+#define SHFL_MUTEX_MANY 64u
 #endif
 
 #ifndef LOCK_LAYOUT /* locks.def: with the function */
@@ -260,6 +262,14 @@ static inline bool shfl_mutex_turns_are_long(void)
 	return w_unlikely(w_turns_are_long()) && w_has_own_cpu();
 }
 
+/* Returns by what the patience of a head with @waiters is multiplied where turns are long. */
+static inline uint32_t shfl_mutex_long_turn(uint32_t waiters)
+{
+	const uint32_t all = SHFL_MUTEX_LONG_TURN * (waiters < SHFL_MUTEX_FEW ? 2u : 1u);
+
+	return all > waiters ? all / waiters : 1u;
+}
+
 /* As the head of the queue: returns after how many failed attempts it closes the lock. */
 static inline uint64_t shfl_mutex_patience(struct shfl_node *node, struct shfl_mutex_policy policy)
 {
@@ -269,7 +279,7 @@ static inline uint64_t shfl_mutex_patience(struct shfl_node *node, struct shfl_m
 		return policy.patience;
 	waiters = 1 + shfl_count_behind(node, SHFL_MUTEX_MANY - 1);
 	if (waiters < SHFL_MUTEX_MANY)
-		return (uint64_t)policy.patience * (SHFL_MUTEX_LONG_TURN / waiters);
+		return (uint64_t)policy.patience * shfl_mutex_long_turn(waiters);
 	w_turns_shorten();
 	return policy.patience;
 }

@@ -45,8 +45,9 @@
  * are no trials.
  *
  * A thread that takes the mutex for half a millisecond without ever finding it held, while others
- * wait, leaves it to the head of the queue once (world/streak.h). One that is usually away from
- * locks for 5 us or more yields its CPU instead, after every few releases: the head may need it.
+ * wait, leaves it to the head of the queue once (world/streak.h); where turns are long, after twice
+ * that time. One that is usually away from locks for 5 us or more yields its CPU instead, after
+ * every few releases: the head may need it.
  *
  * A newcomer that shares its CPU queues later than in a shfl_mutex, if it is usually away from
  * locks for more than a microsecond: it first races for as long as that, but no longer than it
@@ -57,7 +58,7 @@
  *
  * While turns are long, newcomers queue at once, and the head of the queue looks at the mutex once
  * per spin. It takes it if it is free and stays so for a glance, and closes it to newcomers after
- * SHFL_MUTEX_LONG_TURN times as many looks as its patience, divided by the number of waiters.
+ * many times as many looks as its patience; the more wait, the sooner (SHFL_MUTEX_LONG_TURN).
  *
  * Timed waiters and those that share their CPU wait in the mutex's queue. While a trial waits for
  * that queue to end, and whenever a tour or a lap is complete, a release leaves the lock to its
@@ -525,8 +526,9 @@ static inline bool shfl_ron_look(struct shfl_ron *lock)
 	const uint32_t seen = w_load_relaxed(&lock->mutex.state);
 	const bool racing = (seen & (SHFL_MUTEX_LOCKED | SHFL_RON_GATE)) == SHFL_MUTEX_LOCKED;
 	const bool others_wait = racing && w_load_relaxed(&lock->mutex.tail);
+	const bool long_turns = others_wait && shfl_ron_turns_are_long(gates_find(lock));
 
-	if (w_streak_is_over(others_wait))
+	if (w_streak_is_over(others_wait, long_turns))
 		shfl_mutex_close_for_head(&lock->mutex);
 	return others_wait;
 }

@@ -34,8 +34,12 @@
 
 #include "spin.h"
 
-/* The longest streak: many times what it takes to wake a thread, and part of a time slice. */
+/*
+ * The longest streak: many times what it takes to wake a thread, and part of a time slice. Where
+ * turns are long, it is as many times longer.
+ */
 #define STREAK_NANOSECONDS 500000
+#define STREAK_LONG_TURN 2u
 #define STREAK_LOOK 64u   /* releases between two looks */
 #define STREAK_IDLE 1024u /* the same, if nobody waits */
 
@@ -76,12 +80,14 @@ static inline uint32_t streak_next_look(uint64_t pace, bool others_wait)
 
 /*
  * At a look at @now: returns whether the streak of a thread with @pace is over; if the pace is
- * long, it never is. Then a new one begins. *@since: when a look first found that others wait; 0:
- * never since the thread itself had to.
+ * long, it never is. Then a new one begins. @long_turns: whether turns are. *@since: when a look
+ * first found that others wait; 0: never since the thread itself had to.
  */
-static inline bool streak_is_over(uint64_t *since, uint64_t now, uint64_t pace, bool others_wait)
+static inline bool streak_is_over(uint64_t *since, uint64_t now, uint64_t pace, bool others_wait,
+				  bool long_turns)
 {
-	const bool over = others_wait && *since && now - *since >= STREAK_NANOSECONDS;
+	const uint64_t longest = STREAK_NANOSECONDS * (long_turns ? STREAK_LONG_TURN : 1u);
+	const bool over = others_wait && *since && now - *since >= longest;
 
 	if (streak_is_long(pace))
 		return false;

@@ -37,7 +37,7 @@
  * The time within which a stay of several laps is to end, for each place of the domain, in units of
  * wait_clock(). A waiter of W_ORDERED spins for 10 us for each CPU (world/spin.h).
  */
-#define STAY_TIME 6u
+#define STAY_TIME 8u
 
 static inline union tour_domain stay_domain(struct tour *tour, uint32_t place)
 {

@@ -8,7 +8,7 @@
  *
  *   REST     the lock runs in the way that it has, for `rest` windows; for few of them if its rate
  *            changes much, since the load has changed then
- *   BASE     its rate in this way
+ *   BASE     its rate in this way, for a longer time than in another way, since that costs nothing
  *   SETTLE   in another way, until those who wait in the former one are gone, or for a bounded time
  *   WARM     some windows more, since a queue has to form; a much slower way is left at once
  *   MEASURE  the rate in the other way. From then on the lock runs in the faster one; a higher way
@@ -37,18 +37,21 @@
 #define TRIAL_WINDOW 250u
 #define TRIAL_WAYS 3u
 #define TRIAL_SETTLE 8u      /* most windows of SETTLE, and those before a rest looks at its rate */
-#define TRIAL_WARM 8u        /* windows of WARM: longer than the stays (part/stay.h) at 256 CPUs */
-#define TRIAL_MEASURE 2u     /* least windows of BASE and MEASURE */
-#define TRIAL_REST 4u        /* windows of the first rest; times TRIAL_LONGER under another load */
+#define TRIAL_WARM 4u        /* windows of WARM */
+#define TRIAL_MEASURE 8u     /* least windows of MEASURE: rates change as turns go round */
+#define TRIAL_BASE_LEAST 24u /* least windows of BASE, which costs nothing */
+#define TRIAL_REST 4u        /* windows of the first rest */
+#define TRIAL_ANEW 32u       /* windows of the first rest under another load */
 #define TRIAL_LOOK 4u        /* windows after which a rest looks at its rate */
 #define TRIAL_KEPT 256u      /* most windows of a rest in a way that has just won */
 #define TRIAL_LONGEST 16384u /* windows of the longest rest: 4 s */
-#define TRIAL_LONGER 8u      /* the factor by which a rest is longer than the one before */
+#define TRIAL_LONGER 64u     /* the factor by which a rest is longer than the one before */
 #define TRIAL_GAIN 16u       /* a higher way has to gain 1 / TRIAL_GAIN */
 #define TRIAL_CHANGE 4u      /* the factor by which the rate differs under another load */
-#define TRIAL_LEAST 64u      /* samples after which BASE and MEASURE may end */
-#define TRIAL_LATEST 16u     /* windows after which they end with fewer */
-#define TRIAL_FEWEST 8u      /* samples without which there is nothing to gain */
+#define TRIAL_LEAST 64u      /* samples after which MEASURE may end */
+#define TRIAL_LATEST 16u     /* windows after which it ends with fewer */
+#define TRIAL_FEWEST 3u      /* samples without which there is nothing to gain */
+#define TRIAL_HASTY 8u       /* samples after which WARM may leave a way */
 /*
  * Samples in a window that is measured, in one of a rest, and in others. A sample costs a transfer
  * of the line with the trial, and most of the time is rest.
@@ -148,7 +151,7 @@ static inline void trial_go_on(struct trial *trial, uint32_t now, uint32_t windo
 {
 	if (trial->rate &&
 	    (rate / TRIAL_CHANGE > trial->rate || rate < trial->rate / TRIAL_CHANGE)) {
-		trial->rest = TRIAL_REST * TRIAL_LONGER;
+		trial->rest = TRIAL_ANEW;
 		trial->barred = 0;
 		trial_rest(trial, now, rate);
 	} else if (windows < trial->left) {
@@ -230,6 +233,7 @@ static inline uint32_t trial_least(enum trial_phase phase)
 	case TRIAL_RESTS:
 		return TRIAL_LOOK;
 	case TRIAL_BASE:
+		return TRIAL_BASE_LEAST;
 	case TRIAL_MEASURES:
 		return TRIAL_MEASURE;
 	case TRIAL_SETTLES:
@@ -244,28 +248,26 @@ static inline void trial_advance(struct trial *trial, uint32_t now, bool settled
 {
 	const uint32_t time = now - trial->began, windows = time / TRIAL_WINDOW,
 		       rate = trial_rate(trial->count, time);
-	const bool measured = trial->samples >= TRIAL_LEAST || windows >= TRIAL_LATEST;
 
 	switch (trial->phase) {
 	case TRIAL_RESTS:
 		trial_go_on(trial, now, windows, rate);
 		break;
 	case TRIAL_BASE:
-		if (measured)
-			trial_change(trial, now, rate);
+		trial_change(trial, now, rate);
 		break;
 	case TRIAL_SETTLES:
 		if (settled || windows >= TRIAL_SETTLE)
 			trial_enter(trial, now, TRIAL_WARMS, 0, TRIAL_UNMEASURED);
 		break;
 	case TRIAL_WARMS:
-		if (trial->samples >= TRIAL_FEWEST && rate < trial->rate / TRIAL_CHANGE)
+		if (trial->samples >= TRIAL_HASTY && rate < trial->rate / TRIAL_CHANGE)
 			trial_end(trial, now, rate);
 		else if (windows >= TRIAL_WARM)
 			trial_enter(trial, now, TRIAL_MEASURES, 1, TRIAL_MEASURED);
 		break;
 	case TRIAL_MEASURES:
-		if (measured)
+		if (trial->samples >= TRIAL_LEAST || windows >= TRIAL_LATEST)
 			trial_end(trial, now, rate);
 		break;
 	}

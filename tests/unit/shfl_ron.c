@@ -151,6 +151,30 @@ static void streak_ends_by_state(void)
 	}
 }
 
+/* In long turns, a streak as long as the longest elsewhere goes on. */
+static void streak_is_longer_in_long_turns(void)
+{
+	struct shfl_node waiter = {.next = NULL};
+	struct shfl_ron lock;
+	uint64_t before;
+
+	initialise(&lock);
+	EXPECT(shfl_ron_try_acquire(&lock));
+	shfl_ron_turn(&lock, shfl_ron_open(&lock), SHFL_RON_LONG_TURNS);
+	/* relaxed, both: there is one thread */
+	w_store_relaxed(&lock.mutex.tail, &waiter);
+	do {
+		w_store_relaxed(&lock.mutex.state, SHFL_MUTEX_LOCKED);
+		w_streak_begin();
+		before = w_now();
+		atomic_store(&w_self()->streak_since, before - STREAK_NANOSECONDS);
+		EXPECT(shfl_ron_look(&lock));
+	} while (w_now() - before >= (STREAK_LONG_TURN - 1) * STREAK_NANOSECONDS);
+	/* relaxed: there is one thread */
+	EXPECT(w_load_relaxed(&lock.mutex.state) == SHFL_MUTEX_LOCKED);
+	shfl_ron_destroy(&lock);
+}
+
 static struct shfl_ron yielding;
 static uint32_t yields;
 
@@ -264,10 +288,12 @@ static void is_patient_where_turns_are_long(void)
 
 	script_own_cpu = true;
 	for (uint32_t waiters = 1; waiters < SHFL_MUTEX_MANY; waiters++) {
-		EXPECT(patience_with(waiters) ==
-		       policy.patience * (SHFL_MUTEX_LONG_TURN / waiters));
+		EXPECT(patience_with(waiters) == policy.patience * shfl_mutex_long_turn(waiters));
 		EXPECT(w_turns_are_long());
 	}
+	EXPECT(shfl_mutex_long_turn(1) == 2 * SHFL_MUTEX_LONG_TURN, "one waiter is few");
+	EXPECT(shfl_mutex_long_turn(SHFL_MUTEX_FEW) == SHFL_MUTEX_LONG_TURN / SHFL_MUTEX_FEW);
+	EXPECT(shfl_mutex_long_turn(SHFL_MUTEX_LONG_TURN + 1) == 1, "no look at all");
 	EXPECT(patience_with(SHFL_MUTEX_MANY) == policy.patience);
 	EXPECT(!w_turns_are_long(), "too many wait");
 	EXPECT(shfl_mutex_patience(&node, policy) == policy.patience);
@@ -320,6 +346,7 @@ int main(void)
 	RUN(leaves_the_place_of_a_guest);
 	RUN(streak_ends_while_others_wait);
 	RUN(streak_ends_by_state);
+	RUN(streak_is_longer_in_long_turns);
 	RUN(yields_at_a_long_pace);
 	RUN(races_if_it_was_away);
 	RUN(runs_in_three_ways);

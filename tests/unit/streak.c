@@ -27,7 +27,7 @@ static uint32_t looks_until_over(uint64_t *since, uint64_t now)
 {
 	uint32_t looks = 1;
 
-	while (looks < LOOKS + 2 && !streak_is_over(since, now, 0, true)) {
+	while (looks < LOOKS + 2 && !streak_is_over(since, now, 0, true, false)) {
 		now += 1000;
 		looks++;
 	}
@@ -42,13 +42,21 @@ static void is_over_after_its_time(void)
 	EXPECT(looks_until_over(&since, 1 + STREAK_NANOSECONDS + 1000) == LOOKS, "a new one");
 }
 
+static void is_longer_where_turns_are(void)
+{
+	uint64_t since = 1;
+
+	EXPECT(!streak_is_over(&since, STREAK_LONG_TURN * STREAK_NANOSECONDS, 0, true, true));
+	EXPECT(streak_is_over(&since, STREAK_LONG_TURN * STREAK_NANOSECONDS + 1, 0, true, true));
+}
+
 static void begins_when_others_wait(void)
 {
 	uint64_t since = 0;
 
-	EXPECT(!streak_is_over(&since, 1, 0, false));
+	EXPECT(!streak_is_over(&since, 1, 0, false, false));
 	EXPECT(looks_until_over(&since, 2 * STREAK_NANOSECONDS) == LOOKS + 1);
-	EXPECT(!streak_is_over(&since, UINT64_MAX, 0, false), "nobody waits");
+	EXPECT(!streak_is_over(&since, UINT64_MAX, 0, false, false), "nobody waits");
 }
 
 static void races_for_its_pace(void)
@@ -78,9 +86,9 @@ static void looks_rarely_if_nobody_waits(void)
 {
 	w_streak_begin();
 	EXPECT(releases(w_streak_counts) == STREAK_LOOK);
-	EXPECT(!w_streak_is_over(false));
+	EXPECT(!w_streak_is_over(false, false));
 	EXPECT(releases(w_streak_counts) == STREAK_IDLE);
-	EXPECT(!w_streak_is_over(true));
+	EXPECT(!w_streak_is_over(true, false));
 	EXPECT(releases(w_streak_counts) == STREAK_LOOK);
 }
 
@@ -153,7 +161,7 @@ static void measures_its_pace_until_it_looks(void)
 {
 	begin_measuring(0);
 	pass_slowly(STREAK_LOOK);
-	EXPECT(!w_streak_is_over(false));
+	EXPECT(!w_streak_is_over(false, false));
 	EXPECT(races());
 }
 
@@ -164,7 +172,7 @@ static void looks_often_at_a_long_pace(void)
 		begin_measuring(LONG);
 		EXPECT(releases(w_streak_counts) == STREAK_LONG_LOOK);
 		atomic_fetch_sub(&w_self()->pace_since, STREAK_LONG_LOOK * LONG);
-		EXPECT(!w_streak_is_over(others_wait));
+		EXPECT(!w_streak_is_over(others_wait, false));
 		EXPECT(releases(w_streak_counts) == STREAK_LONG_LOOK);
 	}
 }
@@ -174,11 +182,11 @@ static void is_never_over_at_a_long_pace(void)
 	atomic_store(&w_self()->pace, LONG);
 	w_streak_begin();
 	atomic_store(&w_self()->streak_since, w_now() - 2 * STREAK_NANOSECONDS);
-	EXPECT(!w_streak_is_over(true));
+	EXPECT(!w_streak_is_over(true, false));
 	atomic_store(&w_self()->pace_since, 0);
 	atomic_store(&w_self()->pace, LONG - 1);
 	atomic_store(&w_self()->streak_since, w_now() - 2 * STREAK_NANOSECONDS);
-	EXPECT(w_streak_is_over(true), "the pace is short again");
+	EXPECT(w_streak_is_over(true, false), "the pace is short again");
 }
 
 /* The thread may wait no more. */
@@ -186,9 +194,9 @@ static void measures_a_long_pace_from_look_to_look(void)
 {
 	begin_measuring(HOUR);
 	pass(STREAK_LONG_LOOK, HOUR);
-	EXPECT(!w_streak_is_over(false) && pace() >= HOUR);
+	EXPECT(!w_streak_is_over(false, false) && pace() >= HOUR);
 	pass(STREAK_LONG_LOOK, 0);
-	EXPECT(!w_streak_is_over(false) && pace() < HOUR);
+	EXPECT(!w_streak_is_over(false, false) && pace() < HOUR);
 }
 
 static void yields_at_a_long_pace(void)
@@ -214,7 +222,7 @@ static void does_not_yield_where_that_is_forbidden(void)
 	EXPECT(!yields);
 	atomic_store(&w_self()->pace_since, 0);
 	atomic_store(&w_self()->streak_since, w_now() - 2 * STREAK_NANOSECONDS);
-	EXPECT(w_streak_is_over(true));
+	EXPECT(w_streak_is_over(true, false));
 	EXPECT(releases(w_streak_counts) == STREAK_LOOK);
 	EXPECT(races());
 	atomic_store(&w_streaks_yield, true);
@@ -282,7 +290,7 @@ static void a_thread_that_never_waited_looks_in_vain(void)
 	struct w_self *const self = w_self_or_null;
 
 	w_self_or_null = NULL;
-	EXPECT(!w_streak_is_over(true) && !w_self_or_null);
+	EXPECT(!w_streak_is_over(true, false) && !w_self_or_null);
 	yields = 0;
 	w_streak_yield();
 	EXPECT(!yields && !w_self_or_null);
@@ -292,6 +300,7 @@ static void a_thread_that_never_waited_looks_in_vain(void)
 int main(void)
 {
 	RUN(is_over_after_its_time);
+	RUN(is_longer_where_turns_are);
 	RUN(begins_when_others_wait);
 	RUN(races_for_its_pace);
 	RUN(looks_rarely_if_nobody_waits);

@@ -102,7 +102,7 @@ struct w_visible {
 #define w_streak_end(long_turns) ((void)(long_turns))
 #define w_streak_begin() ((void)0)
 #define w_streak_counts() false
-#define w_streak_is_over(others_wait) (others_wait)
+#define w_streak_is_over(others_wait, long_turns) ((void)(long_turns), (others_wait))
 #define w_streak_yield() ((void)0)
 #ifndef CHECK_RACE_END
 #define CHECK_RACE_END() UINT64_C(0)

@@ -178,7 +178,7 @@ void *w_common(size_t bytes);
 #define w_streak_end(long_turns) ((void)(long_turns))
 #define w_streak_begin() ((void)0)
 #define w_streak_counts() false
-#define w_streak_is_over(others_wait) ((void)(others_wait), false)
+#define w_streak_is_over(others_wait, long_turns) ((void)(others_wait), (void)(long_turns), false)
 #define w_streak_yield() ((void)0)
 #define w_race_end() UINT64_C(0)
 #define w_turns_shorten() ((void)0)

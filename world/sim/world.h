@@ -376,7 +376,7 @@ static inline __attribute__((no_sanitize("thread"))) bool w_streak_counts(void)
 	return !--w_self()->streak_left;
 }
 
-static inline bool w_streak_is_over(bool others_wait)
+static inline bool w_streak_is_over(bool others_wait, bool long_turns)
 {
 	struct sim_self *self = w_self();
 	const uint64_t now = w_now();
@@ -384,7 +384,7 @@ static inline bool w_streak_is_over(bool others_wait)
 	sim_pace_end(self, now, streak_first_look(self->pace));
 	self->streak_left = streak_next_look(self->pace, others_wait);
 	self->pace_since = streak_is_long(self->pace) ? now : 0;
-	return streak_is_over(&self->streak_since, now, self->pace, others_wait);
+	return streak_is_over(&self->streak_since, now, self->pace, others_wait, long_turns);
 }
 
 static inline void w_streak_yield(void)

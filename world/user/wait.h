@@ -283,8 +283,8 @@ static inline bool w_streak_counts_first(void)
 	return true;
 }
 
-/* At a look, of a thread that has had to wait. */
-static inline bool w_self_streak_is_over(struct w_self *self, bool others_wait)
+/* At a look, of a thread that has had to wait. @long_turns: whether turns are. */
+static inline bool w_self_streak_is_over(struct w_self *self, bool others_wait, bool long_turns)
 {
 	const uint64_t now = w_now();
 	uint64_t since;
@@ -294,16 +294,16 @@ static inline bool w_self_streak_is_over(struct w_self *self, bool others_wait)
 	w_own.streak_left = (uint16_t)streak_next_look(w_pace(self), others_wait);
 	w_pace_begin(self, streak_is_long(w_pace(self)) ? now : 0);
 	since = atomic_load_explicit(&self->streak_since, memory_order_relaxed);
-	over = streak_is_over(&since, now, w_pace(self), others_wait);
+	over = streak_is_over(&since, now, w_pace(self), others_wait, long_turns);
 	atomic_store_explicit(&self->streak_since, since, memory_order_relaxed);
 	return over;
 }
 
 /* At a look. A thread that never had to wait may have no record. */
-static inline bool w_streak_is_over(bool others_wait)
+static inline bool w_streak_is_over(bool others_wait, bool long_turns)
 {
 	if (w_self_or_null)
-		return w_self_streak_is_over(w_self_or_null, others_wait);
+		return w_self_streak_is_over(w_self_or_null, others_wait, long_turns);
 	w_own.streak_left = (uint16_t)streak_next_look(0, others_wait);
 	return false;
 }

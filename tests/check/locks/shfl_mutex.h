@@ -7,4 +7,5 @@
 /* The first thread waits where turns are long. They are while its CPU is its own: at any time. */
 #define CHECK_TURNS_ARE_LONG() (check_self() == 0)
 #define SHFL_MUTEX_LONG_TURN 1u
+#define SHFL_MUTEX_FEW 1u
 #define SHFL_MUTEX_MANY 3u
