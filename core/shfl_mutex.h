@@ -97,7 +97,7 @@
 #ifndef SHFL_MUTEX_LONG_TURN
 #define SHFL_MUTEX_LONG_TURN 40u
 #define SHFL_MUTEX_FEW 5u
-#define SHFL_MUTEX_MANY 64u
+#define SHFL_MUTEX_MANY 16u
 #endif
 
 #ifndef LOCK_LAYOUT /* locks.def: with the function */
@@ -265,9 +265,7 @@ static inline bool shfl_mutex_turns_are_long(void)
 /* Returns by what the patience of a head with @waiters is multiplied where turns are long. */
 static inline uint32_t shfl_mutex_long_turn(uint32_t waiters)
 {
-	const uint32_t all = SHFL_MUTEX_LONG_TURN * (waiters < SHFL_MUTEX_FEW ? 2u : 1u);
-
-	return all > waiters ? all / waiters : 1u;
+	return SHFL_MUTEX_LONG_TURN * (waiters < SHFL_MUTEX_FEW ? 2u : 1u) / waiters;
 }
 
 /* As the head of the queue: returns after how many failed attempts it closes the lock. */

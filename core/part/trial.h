@@ -40,12 +40,12 @@
 #define TRIAL_WARM 4u        /* windows of WARM */
 #define TRIAL_MEASURE 8u     /* least windows of MEASURE: rates change as turns go round */
 #define TRIAL_BASE_LEAST 24u /* least windows of BASE, which costs nothing */
-#define TRIAL_REST 4u        /* windows of the first rest */
+#define TRIAL_REST 8u        /* windows of the first rest: former turns may last for some ms */
 #define TRIAL_ANEW 32u       /* windows of the first rest under another load */
 #define TRIAL_LOOK 4u        /* windows after which a rest looks at its rate */
 #define TRIAL_KEPT 256u      /* most windows of a rest in a way that has just won */
 #define TRIAL_LONGEST 16384u /* windows of the longest rest: 4 s */
-#define TRIAL_LONGER 64u     /* the factor by which a rest is longer than the one before */
+#define TRIAL_LONGER 32u     /* the factor by which a rest is longer than the one before */
 #define TRIAL_GAIN 16u       /* a higher way has to gain 1 / TRIAL_GAIN */
 #define TRIAL_CHANGE 4u      /* the factor by which the rate differs under another load */
 #define TRIAL_LEAST 64u      /* samples after which MEASURE may end */
