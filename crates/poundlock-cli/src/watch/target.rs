@@ -63,20 +63,34 @@ impl Target {
         Ok(target)
     }
 
-    /// Waits for a process that has begun, but not ended, execve(): it has a stack, and no program.
+    /// Waits for a process that has begun, but not ended, execve(): it still has the memory of its
+    /// parent, after vfork(), or a stack, and no program.
     fn await_program(&self) {
         const PATIENCE: Duration = Duration::from_secs(1);
         let start = Instant::now();
-        let within_execve = || {
+        let has_no_program = || {
             let text = self.maps();
             let mappings = mapped::mappings(&text);
             !text.is_empty() && mappings.iter().all(|mapping| mapping.inode == 0)
         };
+        let within_execve = || self.has_memory_of_parent() || has_no_program();
         while within_execve() && start.elapsed() < PATIENCE {
             if self.ends_within(Duration::from_millis(1)) {
                 return;
             }
         }
+    }
+
+    /// Whether it shares its memory with its parent. False if nobody may tell.
+    fn has_memory_of_parent(&self) -> bool {
+        const KCMP_VM: libc::c_long = 1;
+        let status = fs::read_to_string(self.file("status")).unwrap_or_default();
+        let parent =
+            status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok());
+        let Some(parent) = parent.filter(|parent: &libc::c_long| *parent > 0) else { return false };
+        let unused: libc::c_long = 0;
+        // SAFETY: plain numbers.
+        unsafe { libc::syscall(libc::SYS_kcmp, self.pid, parent, KCMP_VM, unused, unused) == 0 }
     }
 
     /// A file of the process in /proc.
@@ -280,7 +294,12 @@ fn ranges(mut code: Vec<[u64; 2]>) -> Ranges {
 #[cfg(test)]
 mod tests {
     use super::{Files, Target, ranges};
+    use std::ffi::CStr;
     use std::process::{Command, Stdio};
+    use std::ptr;
+    use std::sync::atomic::{AtomicI32, Ordering};
+    use std::thread;
+    use std::time::Duration;
 
     /// A program that has just been started is often still within execve().
     #[test]
@@ -293,6 +312,66 @@ mod tests {
             drop(child.stdin.take());
             assert!(child.wait().expect("our child").success());
         }
+    }
+
+    /// A child as after vfork(), with the memory of this process, until the pipe `go` has a byte.
+    struct Vforked {
+        pid: AtomicI32,
+        go: [i32; 2],
+    }
+
+    const PROGRAM: &CStr = c"/bin/sleep";
+
+    extern "C" fn run_vforked(child: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: the parent's thread waits while the child uses it, which calls only the kernel.
+        unsafe {
+            let child = &*child.cast::<Vforked>();
+            let mut byte = 0u8;
+            let pid = libc::syscall(libc::SYS_getpid);
+            child.pid.store(i32::try_from(pid).unwrap_or(-1), Ordering::Release);
+            libc::read(child.go[0], (&raw mut byte).cast(), 1);
+            let arguments = [PROGRAM.as_ptr(), c"100".as_ptr(), ptr::null()];
+            libc::execv(PROGRAM.as_ptr(), arguments.as_ptr());
+            libc::_exit(1)
+        }
+    }
+
+    /// Returns once the child has called execve(), or ended.
+    fn vfork(child: &Vforked) {
+        let mut stack = vec![0u128; 4096];
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        // SAFETY: the stack lives until the child has other memory.
+        let pid = unsafe {
+            let child = ptr::from_ref(child).cast_mut().cast();
+            libc::clone(run_vforked, stack.as_mut_ptr_range().end.cast(), flags, child)
+        };
+        assert!(pid > 0, "clone");
+    }
+
+    #[test]
+    fn a_process_between_vfork_and_execve_is_awaited() {
+        let mut child = Vforked { pid: AtomicI32::new(0), go: [0; 2] };
+        // SAFETY: the array has room for both ends.
+        assert_eq!(unsafe { libc::pipe(child.go.as_mut_ptr()) }, 0);
+        thread::scope(|scope| {
+            scope.spawn(|| vfork(&child));
+            while child.pid.load(Ordering::Acquire) == 0 {
+                thread::yield_now();
+            }
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(20));
+                // SAFETY: a byte.
+                assert_eq!(unsafe { libc::write(child.go[1], [1u8].as_ptr().cast(), 1) }, 1);
+            });
+            let pid = child.pid.load(Ordering::Acquire);
+            let target = Target::find(pid.cast_unsigned()).expect("it is there");
+            let modules = target.code(&mut Files::default()).modules;
+            assert!(modules.iter().any(|module| module.path.ends_with("sleep")), "{modules:?}");
+            // SAFETY: our own child.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+            // SAFETY: as before.
+            assert_eq!(unsafe { libc::waitpid(pid, ptr::null_mut(), 0) }, pid);
+        });
     }
 
     #[test]
