@@ -34,14 +34,11 @@
 
 #include "spin.h"
 
-/*
- * The longest streak: many times what it takes to wake a thread, and part of a time slice. Where
- * turns are long, it is as many times longer.
- */
+/* The longest streak: many times what it takes to wake a thread, and part of a time slice. */
 #define STREAK_NANOSECONDS 500000
-#define STREAK_LONG_TURN 2u
-#define STREAK_LOOK 64u   /* releases between two looks */
-#define STREAK_IDLE 1024u /* the same, if nobody waits */
+#define STREAK_LONG_TURN 2u /* the factor by which it is longer where turns are long */
+#define STREAK_LOOK 64u     /* releases between two looks */
+#define STREAK_IDLE 1024u   /* the same, if nobody waits */
 
 /*
  * The pace from which on a thread races. One that comes back sooner would mostly take the cache

@@ -39,8 +39,8 @@
 #define TRIAL_SETTLE 8u      /* most windows of SETTLE, and those before a rest looks at its rate */
 #define TRIAL_WARM 4u        /* windows of WARM */
 #define TRIAL_MEASURE 8u     /* least windows of MEASURE: rates change as turns go round */
-#define TRIAL_BASE_LEAST 24u /* least windows of BASE, which costs nothing */
-#define TRIAL_REST 8u        /* windows of the first rest: former turns may last for some ms */
+#define TRIAL_BASE_LEAST 24u /* least windows of BASE */
+#define TRIAL_REST 8u        /* windows of the first rest: turns of a former way may go on */
 #define TRIAL_ANEW 32u       /* windows of the first rest under another load */
 #define TRIAL_LOOK 4u        /* windows after which a rest looks at its rate */
 #define TRIAL_KEPT 256u      /* most windows of a rest in a way that has just won */

@@ -81,16 +81,21 @@ impl Target {
         }
     }
 
-    /// Whether it shares its memory with its parent. False if nobody may tell.
+    /// Whether it shares its memory with its parent; false if the kernel does not compare them.
     fn has_memory_of_parent(&self) -> bool {
         const KCMP_VM: libc::c_long = 1;
-        let status = fs::read_to_string(self.file("status")).unwrap_or_default();
-        let parent =
-            status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok());
+        let parent = self.status("PPid").and_then(|number| number.parse().ok());
         let Some(parent) = parent.filter(|parent: &libc::c_long| *parent > 0) else { return false };
         let unused: libc::c_long = 0;
         // SAFETY: plain numbers.
         unsafe { libc::syscall(libc::SYS_kcmp, self.pid, parent, KCMP_VM, unused, unused) == 0 }
+    }
+
+    /// The value of a field of its status in /proc.
+    fn status(&self, field: &str) -> Option<String> {
+        let text = fs::read_to_string(self.file("status")).ok()?;
+        let value = |line: &str| Some(line.strip_prefix(field)?.strip_prefix(':')?.trim().into());
+        text.lines().find_map(value)
     }
 
     /// A file of the process in /proc.
@@ -159,11 +164,8 @@ impl Target {
 
     /// The functions that a just-in-time compiler lists in /tmp/perf-PID.map, as perf reads them.
     pub fn compiled_functions(&self) -> Vec<(u64, u64, String)> {
-        let status = fs::read_to_string(self.file("status")).unwrap_or_default();
-        let own = status
-            .lines()
-            .find_map(|line| line.strip_prefix("NSpid:")?.split_whitespace().last())
-            .map_or(self.pid.to_string(), str::to_owned);
+        let numbers = self.status("NSpid").unwrap_or_default();
+        let own = numbers.split_whitespace().last().map_or(self.pid.to_string(), str::to_owned);
         let list = self.file("root").join(format!("tmp/perf-{own}.map"));
         let owner = |path: &Path| path.symlink_metadata().map(|file| file.uid()).ok();
         // Anyone can write to /tmp: the list counts if it is the process's.
@@ -295,6 +297,8 @@ fn ranges(mut code: Vec<[u64; 2]>) -> Ranges {
 mod tests {
     use super::{Files, Target, ranges};
     use std::ffi::CStr;
+    use std::io::{PipeReader, Write, pipe};
+    use std::os::fd::AsRawFd;
     use std::process::{Command, Stdio};
     use std::ptr;
     use std::sync::atomic::{AtomicI32, Ordering};
@@ -317,7 +321,7 @@ mod tests {
     /// A child as after vfork(), with the memory of this process, until the pipe `go` has a byte.
     struct Vforked {
         pid: AtomicI32,
-        go: [i32; 2],
+        go: PipeReader,
     }
 
     const PROGRAM: &CStr = c"/bin/sleep";
@@ -329,7 +333,7 @@ mod tests {
             let mut byte = 0u8;
             let pid = libc::syscall(libc::SYS_getpid);
             child.pid.store(i32::try_from(pid).unwrap_or(-1), Ordering::Release);
-            libc::read(child.go[0], (&raw mut byte).cast(), 1);
+            libc::read(child.go.as_raw_fd(), (&raw mut byte).cast(), 1);
             let arguments = [PROGRAM.as_ptr(), c"100".as_ptr(), ptr::null()];
             libc::execv(PROGRAM.as_ptr(), arguments.as_ptr());
             libc::_exit(1)
@@ -350,18 +354,16 @@ mod tests {
 
     #[test]
     fn a_process_between_vfork_and_execve_is_awaited() {
-        let mut child = Vforked { pid: AtomicI32::new(0), go: [0; 2] };
-        // SAFETY: the array has room for both ends.
-        assert_eq!(unsafe { libc::pipe(child.go.as_mut_ptr()) }, 0);
+        let (go, mut writer) = pipe().expect("a pipe");
+        let child = Vforked { pid: AtomicI32::new(0), go };
         thread::scope(|scope| {
             scope.spawn(|| vfork(&child));
             while child.pid.load(Ordering::Acquire) == 0 {
                 thread::yield_now();
             }
-            scope.spawn(|| {
+            scope.spawn(move || {
                 thread::sleep(Duration::from_millis(20));
-                // SAFETY: a byte.
-                assert_eq!(unsafe { libc::write(child.go[1], [1u8].as_ptr().cast(), 1) }, 1);
+                writer.write_all(&[1]).expect("the child reads");
             });
             let pid = child.pid.load(Ordering::Acquire);
             let target = Target::find(pid.cast_unsigned()).expect("it is there");
